@@ -27,12 +27,11 @@ import dspy
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
 from medexam.datasets import load_exam_set
-from medexam.experiments import Runner, plan_experiment
-from medexam.experiments.entry.progress import RunProgress
+from medexam.experiments import Runner, plan_spec
+from medexam.experiments.entry.progress import Bars, RunProgress
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
-from medexam.experiments.optimize.progress import TrialProgress
 from medexam.specs import DatasetSpec
 
 KEY = os.environ.get("VLLM_API_KEY", "EMPTY")
@@ -56,20 +55,20 @@ def run_optimize(endpoint: str, validation: int, candidates: int, folder: Path) 
             "attempts": ATTEMPTS,
         },
     }
-    with TrialProgress() as progress:
+    with Bars() as progress:
         return optimize(plan_optimization(document, {}, runs_dir=folder), progress)
 
 
 def run_plain(endpoint: str, validation: int, tried: Optimization, folder: Path) -> tuple[float, int]:
     """Seconds of asking, and calls."""
-    loads = [str(tried.folder.programs / trial.digest) for trial in tried.trials]
+    loads = [str(tried.work.programs / trial.digest) for trial in tried.trials]
     document = {
         "name": "plain",
         "dataset": {"name": "headqa_v1", "language": "en", "split": "dev", "limit": validation, "seed": 1},
         "model": {"engine": "vllm", "endpoints": [endpoint]},
         "matrix": {"program": [{**PROGRAM, "load": load} for load in loads]},
     }
-    plan = plan_experiment(document, {}, runs_dir=folder)
+    plan = plan_spec(document, {}, runs_dir=folder)
     with RunProgress() as progress:
         started = time.perf_counter()
         runs, _ = Runner(plan, progress).run()

@@ -359,8 +359,8 @@ def fresh_cache() -> Iterator[Path]:
 @contextmanager
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
-    from medexam.experiments import Retrieval
     from medexam.experiments.plan import planner
+    from medexam.experiments.plan.passage_lookup import Retrieval
 
     spent: dict[str, float] = {}
 
@@ -388,7 +388,7 @@ def clocked() -> Iterator[dict[str, float]]:
 
 
 def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
-    from medexam.experiments import plan_experiment
+    from medexam.experiments import plan_spec
     from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run import runner
 
@@ -411,9 +411,7 @@ def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
         for _ in range(1 + arguments.rounds):
             with clocked() as parts:
                 total, _ = timed(
-                    lambda: runner.Runner(
-                        plan_experiment(document, {}, runs_dir=folder / "runs", fresh=True), progress
-                    ).run()
+                    lambda: runner.Runner(plan_spec(document, {}, runs_dir=folder / "runs", fresh=True), progress).run()
                 )
             runs.append(
                 {

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from medexam.experiments import plan_experiment
+from medexam.experiments import plan_spec
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run import runner
 from medexam.experiments.track import track_runs
@@ -67,7 +67,7 @@ def main() -> None:
     before = used_mb()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, RunProgress() as progress:
-        plan = plan_experiment(document, {}, runs_dir=Path(folder))
+        plan = plan_spec(document, {}, runs_dir=Path(folder))
         (run,), _ = runner.Runner(plan, progress).run()
         asked = used_mb()
         track_runs([run], tracking_uri=f"sqlite:///{folder}/mlflow.db")

@@ -24,7 +24,7 @@ from typing import Any
 from client_capacity import instant_server, read_source, say, write_workload
 from distributed import make_spec
 
-from medexam.experiments import Runner, plan_experiment
+from medexam.experiments import Runner, plan_spec
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run.spread import ProcessExecutor
 
@@ -50,7 +50,7 @@ def processor_s() -> float:
 def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
     """Questions a second, and milliseconds of processor time of one, where `many` processes ask."""
     with tempfile.TemporaryDirectory() as runs_dir:
-        plan = plan_experiment(spec, {}, runs_dir=Path(runs_dir))
+        plan = plan_spec(spec, {}, runs_dir=Path(runs_dir))
         with RunProgress(disable=True) as observer:
             runner = TimedRunner(plan, observer, executor=None if many == 1 else ProcessExecutor(many))
             (run,), _ = runner.run()

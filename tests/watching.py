@@ -10,13 +10,10 @@ class Silent:
     def retrieval_starts(self, planned) -> None:
         pass
 
-    def passages_encoded(self, planned, count) -> None:
+    def passages_encoded(self, count) -> None:
         pass
 
     def cell_starts(self, planned) -> None:
-        pass
-
-    def asked(self) -> None:
         pass
 
     def answered(self, prediction) -> None:

@@ -42,9 +42,11 @@ def optimize(
     from medexam.specs import load_document, parse_overrides
 
     changes, document = parse_overrides(overrides or ()), load_document(spec)
+    from medexam.experiments.entry.progress import Bars
+    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
-    from medexam.experiments.optimize.progress import TrialProgress
+    from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import track_optimization
 
@@ -53,19 +55,19 @@ def optimize(
     if plan:
         print_json(_plan_document(planned)) if as_json else _print_plan(planned)
         return
-    with TrialProgress() as progress:
+    with Bars() as progress:
         optimization = carry_out(planned, progress)
-    folder = optimization.folder.path
+    folder = optimization.folder
     optimizers = (planned.optimization.optimizer, optimization.optimizer)
-    if optimization.ending == "complete" and len({(o.max_calls, o.max_tokens, o.max_minutes) for o in optimizers}) > 1:
+    if optimization.ending == "complete" and len({(o.max_calls, o.max_tokens) for o in optimizers}) > 1:
         print_notice(
             f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
             "another budget changes nothing; other optimizer.candidates, kind or seed make another one"
         )
-    print_json(_document(optimization)) if as_json else _print(optimization)
+    print_json(_document(optimization)) if as_json else print_blocks(Terminal(), optimization.blocks())
     send_to_mlflow(track_optimization, optimization, tracking_uri=tracking_uri, runs_dir=folder.parent)
     if optimization.ending != "complete":
-        larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
+        larger = " under a larger budget (--set optimizer.max_calls or max_tokens)"
         condition = larger if optimization.ending == "budget" else ""
         print_notice(f"{optimization.ending}: {optimization.why}; the same command continues{condition}")
     if optimization.best is not None and optimization.best.number > 0:
@@ -80,7 +82,7 @@ def optimize(
 def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
     """Build what would be tried, JSON-ready."""
     optimization = plan.optimization
-    folder, cell = optimization.folder, optimization.cell
+    folder, cell = optimization.work, optimization.cell
     return {
         "id": folder.name,
         "folder": str(folder.path.resolve()),
@@ -113,7 +115,7 @@ def _document(optimization: "Optimization") -> dict[str, Any]:
     """Build the optimization, JSON-ready."""
     return {
         "id": optimization.folder.name,
-        "folder": str(optimization.folder.path.resolve()),
+        "folder": str(optimization.folder.resolve()),
         "optimizer": optimization.optimizer.model_dump(mode="json"),
         "ending": optimization.ending,
         "why": optimization.why,
@@ -127,16 +129,3 @@ def _document(optimization: "Optimization") -> dict[str, Any]:
         ],
         "best": optimization.best.number if optimization.best else None,
     }
-
-
-def _print(optimization: "Optimization") -> None:
-    """Print the trials as a table."""
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import Unbroken, print_blocks
-
-    lines = [
-        optimization.costs,
-        "The chosen program looks better on these questions than on others; compare it on the tested ones.",
-        f"Program, demonstrations and report are in {optimization.folder.path}",
-    ]
-    print_blocks(Terminal(), [optimization.trials_table(), *map(Unbroken, lines)])

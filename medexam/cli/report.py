@@ -1,6 +1,7 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,8 @@ from medexam.cli.output import check_endings, print_json, print_notice, read_cur
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
 
+_EVERY_S = 5.0
+"""Seconds after which a watched page is written again."""
 LAYOUTS = "medexam.layouts"
 """The group in which packages add layouts: they take runs and have `blocks`, `markdown`, `latex` and `document`."""
 
@@ -72,14 +75,8 @@ def report(
         ),
     ] = None,
     watch: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            min=1,
-            max=65535,
-            help="Serve the page on 127.0.0.1 while questions are asked, until Ctrl-C.",
-        ),
-    ] = None,
+        bool, typer.Option("--watch", help="Write the page of --html again while questions are asked, until Ctrl-C.")
+    ] = False,
     runs_dir: RunsDirOption = None,
     rescore: RescoreOption = False,
     reread: Annotated[
@@ -91,7 +88,7 @@ def report(
 
     For example:
         medexam report runs --html report.html
-        medexam report --watch 5050
+        medexam report --watch --html live.html
         medexam report 3c2aae ff221f
     """
     from medexam.experiments.entry.report import Report
@@ -101,11 +98,8 @@ def report(
 
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
     root = runs_dir or default_runs_dir()
-    if watch is not None:
-        from medexam.experiments.entry.live_page import serve_runs
-
-        serve_runs(runs or [], root, watch)
-        return
+    if watch:
+        _write_again(runs or [root], root, html)
     own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
     if layout is not None and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
@@ -132,3 +126,24 @@ def report(
         if csv is not None:
             write_file(new_report.csv(), csv, "--csv")
         print_json(new_report.document()) if as_json else print_blocks(Terminal(), new_report.blocks())
+
+
+def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:
+    """Write the page of these runs again and again; a browser that shows it loads it anew."""
+    from medexam.experiments.report.current import current_run
+    from medexam.experiments.report.page.document import render_page
+    from medexam.experiments.report.shown import write_report
+    from medexam.experiments.report.tables import split_families
+    from medexam.experiments.store.run_folder import find_runs, run_paths
+
+    if html is None:
+        raise SpecError("--watch writes the page of --html again: name its file with --html FILE")
+    while True:
+        start = time.monotonic()
+        stored = [current_run(folder, lambda _: None) for folder in find_runs(run_paths(runs, root))]
+        # A page shows the runs of one benchmark: those that began last.
+        page_runs = next(family for family in split_families(stored) if stored[-1] in family)
+        page = "".join(render_page(page_runs))
+        write_report(page.replace("<head>", '<head><meta http-equiv="refresh" content="5">', 1), html, "--html")
+        # It takes a sixth of the time at most.
+        time.sleep(max(_EVERY_S, 5 * (time.monotonic() - start)))

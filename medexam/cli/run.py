@@ -1,10 +1,10 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -70,10 +70,6 @@ class PlanSettings:
             help="US dollars for a million tokens of prompts and for a million of replies, such as 0.15,0.60.",
         ),
     ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(metavar="USD", min=0, help="Spend at most this many US dollars, those in flight included."),
-    ] = None
     limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")] = (
         None
     )
@@ -117,6 +113,10 @@ class RunSettings(PlanSettings):
         ),
     ] = False
     max_failures: FailuresOption = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", min=0, help="Spend at most this many US dollars, those in flight included."),
+    ] = None
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Spend at most N tokens, those in flight included.")
     ] = None
@@ -215,10 +215,12 @@ def plan(
         medexam plan quickstart
     """
     planned = _plan(specs, settings, only_look=True)
-    from medexam.cli.planned import print_plan
-    from medexam.experiments.plan.document import plan_document
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.plan.document import RunPlan
+    from medexam.experiments.report.shown import print_blocks
 
-    print_json(plan_document(planned)) if as_json else print_plan(planned)
+    document = RunPlan(planned)
+    print_json(document.cells) if as_json else print_blocks(Terminal(), document.blocks())
 
 
 def _plan(
@@ -226,38 +228,34 @@ def _plan(
 ) -> "Plan":
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
-    from medexam.experiments.entry.carry_out import plan_entries, read_entries
-    from medexam.experiments.plan.document import describe_excess
+    from medexam.experiments.entry.carry_out import plan_spec
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}
     price = [f"model.price=[{settings.price}]"] if settings.price else []
     changes = parse_overrides([*price, *(settings.overrides or [])])
-
-    def change(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        document, keys = apply_flags(document, flags)
-        return document, keys | changes
-
-    entries = read_entries(specs, change, tell=print_notice)
-    if settings.save is not None and len(entries) > 1:
-        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
-    planned = plan_entries(
-        entries, settings.limit, runs_dir=settings.runs_dir, fresh=fresh, repeat=repeat, only_look=only_look
+    changes |= {} if settings.limit is None else {"dataset.limit": settings.limit}
+    planned = plan_spec(
+        *(specs, changes),
+        runs_dir=settings.runs_dir,
+        change=partial(apply_flags, flags=flags),
+        only_look=only_look,
+        fresh=fresh,
+        repeat=repeat,
     )
-    limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
-    if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
-        print_notice(f"warning: {excess}")
-    for tree, overrides in entries:
+    if settings.save is not None and len(planned.entries) > 1:
+        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
+    for tree, overrides in planned.entries:
         if settings.save is not None:
-            save_meaning(tree, {**overrides, **limit}, settings.save)
-        if any(flags.values()) and len(entries) == 1:
-            print_meaning(tree, {**overrides, **limit}, settings.save)
+            save_meaning(tree, overrides, settings.save)
+        if any(flags.values()) and len(planned.entries) == 1:
+            print_meaning(tree, overrides, settings.save)
     return _warn(planned)
 
 
 def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
     """Plan the pending questions of a run; raises `SpecError` for what would change what it asks."""
-    changes = [name for name in PlanSettings.__dataclass_fields__ if name not in ("max_cost", "runs_dir")]
+    changes = [name for name in PlanSettings.__dataclass_fields__ if name != "runs_dir"]
     if specs or any(getattr(settings, name) for name in changes) or settings.fresh or settings.repeat:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "

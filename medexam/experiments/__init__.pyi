@@ -10,8 +10,6 @@ from .entry.report import Report as Report
 from .entry.terminal import Terminal as Terminal
 from .plan.cells import Plan as Plan
 from .plan.cells import PlannedCell as PlannedCell
-from .plan.passage_lookup import Retrieval as Retrieval
-from .plan.planner import plan_experiment as plan_experiment
 from .report.current import current_run as current_run
 from .report.dataset_statistics import Statistics as Statistics
 from .report.dataset_statistics import compute_statistics as compute_statistics
@@ -27,7 +25,6 @@ from .report.plots.drawing import write_plots as write_plots
 from .report.plots.runs import PLOTS as PLOTS
 from .report.plots.style import Plot as Plot
 from .report.plots.style import looks as looks
-from .report.run_blocks import run_report as run_report
 from .report.run_tables import cost_tables as cost_tables
 from .report.shown import Block as Block
 from .report.shown import Unbroken as Unbroken

@@ -153,7 +153,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
 
     The program is a file, `program.json`: `mlflow.dspy.log_model` would pickle the module and DSPy's settings.
     """
-    best, cell, folder = optimization.best, optimization.cell, optimization.folder
+    best, cell, folder = optimization.best, optimization.cell, optimization.work
     values = {"trials": float(len(optimization.trials)), "calls": optimization.calls, "tokens": optimization.tokens}
     if best is not None:
         low, high = best.accuracy_interval

@@ -55,8 +55,6 @@ class OptimizerSpec(Spec):
     """Calls of the models, at most; None sets no limit."""
     max_tokens: Count | None = None
     """Tokens read and written by the models, at most; None sets no limit."""
-    max_minutes: Annotated[float, Field(gt=0)] | None = None
-    """Minutes of asking, at most; None sets no limit."""
 
     @model_validator(mode="after")
     def _arguments_are_of_a_class(self) -> Self:

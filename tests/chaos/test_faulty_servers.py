@@ -10,7 +10,7 @@ from wire_server import Wire, serving
 
 from chaos.faulty_proxy import FAULTS, Proxy, proxying
 from medexam.errors import EngineError
-from medexam.experiments import Runner, plan_experiment
+from medexam.experiments import Runner, plan_spec
 from medexam.predictions import Prediction, Status
 from medexam.serve import TIMING
 from watching import Silent
@@ -38,7 +38,7 @@ def run(tmp_path: Path):
             "model": {"engine": "vllm", "endpoints": endpoints, "timeout_s": timeout_s},
             "program": {"kind": "zero_shot", **program},
         }
-        plan = plan_experiment(document, {}, runs_dir=tmp_path / name)
+        plan = plan_spec(document, {}, runs_dir=tmp_path / name)
         (stored,), stop = Runner(plan, observer or Silent()).run()
         assert stop is None
         return stored

@@ -27,4 +27,4 @@ def test_one_that_spent_its_budget_says_how_it_goes_on(begin) -> None:
     code, _, err = begin("--set", "optimizer.max_tokens=500")
     assert code == 0
     assert "budget: 500 tokens are too few" in err
-    assert "continues under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)" in err
+    assert "continues under a larger budget (--set optimizer.max_calls or max_tokens)" in err

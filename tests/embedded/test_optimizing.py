@@ -38,9 +38,9 @@ def said_in(done, trial):
 
 
 def test_the_program_that_is_kept_is_the_likeliest(done) -> None:
-    trials = done.optimization.trials
+    trials = done.trials
     assert len(trials) == 2
-    assert done.optimization.best.score == max(trial.score for trial in trials)
+    assert done.best.score == max(trial.score for trial in trials)
     assert all(trial.score < 0 for trial in trials)
 
 
@@ -57,7 +57,7 @@ def test_probabilities_are_those_of_transformers_on_the_prompt_that_a_plan_shows
     tokens = tokenizer(text + turns[-1]["content"], return_tensors="pt", add_special_tokens=False)
     with torch.no_grad():
         scores = model(**tokens).logits[0, -1].double().log_softmax(-1)
-    found = said_in(done, done.optimization.trials[0])[question.key]["option_scores"]
+    found = said_in(done, done.trials[0])[question.key]["option_scores"]
     assert len(found) >= 4
     for number, score in found.items():
         (token,) = tokenizer.encode(number, add_special_tokens=False)
@@ -65,7 +65,7 @@ def test_probabilities_are_those_of_transformers_on_the_prompt_that_a_plan_shows
 
 
 def test_the_loaded_program_answers_as_its_trial_did(done, spec) -> None:
-    trial = done.optimization.trials[1]
+    trial = done.trials[1]
     settings = {"program__load": str(done.folder / "trials" / trial.digest), "dataset__split": "dev"}
     plain = {name: part for name, part in spec.items() if name != "optimizer"}
     (run,) = medexam.run(plain, **settings, runs_dir=done.folder.parent, progress=False, track=False)

@@ -12,7 +12,7 @@ import pytest
 from fake_vllm import free_port
 
 from drawn_pictures import draw, write_own
-from medexam.experiments import Runner, plan_experiment
+from medexam.experiments import Runner, plan_spec
 from tiny_vision import save_vision_model
 from watching import Silent
 
@@ -83,7 +83,7 @@ def spec(address: str, tmp_path: Path) -> dict[str, Any]:
 
 
 def carry_out(spec: dict[str, Any], tmp_path: Path) -> Any:
-    (run,), stop = Runner(plan_experiment(spec, {}, runs_dir=tmp_path / "runs"), Silent()).run()
+    (run,), stop = Runner(plan_spec(spec, {}, runs_dir=tmp_path / "runs"), Silent()).run()
     assert (stop, run.status) == (None, "complete")
     return run.folder.read_predictions()
 

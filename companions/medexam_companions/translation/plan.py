@@ -15,7 +15,7 @@ from pydantic import Field
 
 from medexam.datasets import load_exam_set
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments import Plan, PlannedCell, WorkFolder, plan_experiment
+from medexam.experiments import Plan, PlannedCell, WorkFolder, plan_spec
 from medexam.predictions import Status
 from medexam.questions import ExamSet, Language
 from medexam.serve import known_model, with_profile, with_served_name
@@ -156,7 +156,7 @@ def plan_texts(
         )
     dataset = {"name": BENCHMARK, "language": language, "path": str(path.absolute())}
     document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
-    return plan_experiment(document, {}, runs_dir=folder / "replies")
+    return plan_spec(document, {}, runs_dir=folder / "replies")
 
 
 def read_candidates(setup: str, cell: PlannedCell) -> dict[str, TranslationCandidate]:

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import dspy
 from dspy.evaluate import EvaluationResult
-from dspy.utils.callback import with_callbacks
 
 from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
 from medexam.errors import DatasetError, EngineError, SpecError
@@ -21,23 +20,20 @@ from medexam.experiments.evaluate.asking import ExampleProgram, ObjectExecutor
 from medexam.experiments.evaluate.identity import (
     describe_value,
     digest_part,
-    metric_name,
+    label_of,
     model_part,
-    module_name,
 )
 from medexam.experiments.plan.cells import Plan, PlannedCell
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
-from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder, default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track import track_runs
 from medexam.library_logging import errors_only
 from medexam.plugins import name_object
 from medexam.predictions import Status
-from medexam.programs.lm import EngineLM
-from medexam.specs import CellSpec, ModelSpec
+from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import READER_VERSION, digest
 from medexam.specs.validation import validate
@@ -106,56 +102,34 @@ class Evaluate(dspy.Evaluate):
         num_threads: int | None = None,
         display_progress: bool | None = None,
         display_table: bool | int | None = None,
-        callback_metadata: dict[str, Any] | None = None,
         **files: str | None,
     ) -> Evaluation:
         """Evaluate `program`; an argument that is given replaces the object's own.
 
         Raises `MedExamError` for whatever a user can cure, and `KeyboardInterrupt` once the answers are kept.
         """
-        metric = metric or self.metric
-        evaluation: Evaluation = self._evaluate_heard(
-            program=program,
-            metric=metric,
-            devset=self.devset if devset is None else list(devset),
-            num_threads=num_threads or self.num_threads,
-            display_progress=self.display_progress if display_progress is None else display_progress,
-            callback_metadata=callback_metadata,
-        )
+        metric, devset = metric or self.metric, self.devset if devset is None else list(devset)
+        if metric is None or not devset:
+            raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
+        asked = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
+        planned = self._plan(asked, dspy.settings.lm, devset)
+        if (line := describe_lent(planned)) is not None:
+            write_notice(line)
+        ways_out = "or start over with fresh=True"
+        plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
+        is_quiet = not (self.display_progress if display_progress is None else display_progress)
+        with RunProgress(disable=is_quiet) as bar:
+            executor = ObjectExecutor(dspy.settings.lm, num_threads or self.num_threads)
+            (stored,), stop = Runner(plan, bar, limits=self._limits, executor=executor).run()
+        send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
+        if stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
+        evaluation = _collect(asked, stored, stop)
         files = {name: files.get(name) or getattr(self, name) for name in ("save_as_csv", "save_as_json")}
         display_table = self.display_table if display_table is None else display_table
         if display_table is not False or any(files.values()):
             _show(evaluation, metric, display_table=display_table, **files)
         return evaluation
-
-    def _evaluate(
-        self,
-        program: Any,
-        metric: Callable[..., Any] | None,
-        devset: Sequence[dspy.Example],
-        num_threads: int | None,
-        display_progress: bool,
-        callback_metadata: dict[str, Any] | None,  # noqa: ARG002 - DSPy's callbacks read it
-    ) -> Evaluation:
-        if metric is None or not devset:
-            raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
-        asked = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
-        planned = self._plan(asked, dspy.settings.lm, devset)
-        news = tuple(filter(None, [describe_lent(planned)]))
-        for line in news:
-            write_notice(line)
-        ways_out = "or start over with fresh=True"
-        plan = Plan(self.name, (planned,), self._runs_dir, news, fresh=self._fresh, ways_out=ways_out)
-        with RunProgress(disable=not display_progress) as bar:
-            executor = ObjectExecutor(dspy.settings.lm, num_threads)
-            (stored,), stop = Runner(plan, bar, limits=self._limits, executor=executor).run()
-        send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
-        if stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
-        return _collect(asked, stored, stop)
-
-    # Tells DSPy's callbacks of an evaluation, as its own `Evaluate` does.
-    _evaluate_heard = with_callbacks(_evaluate)
 
     async def acall(self, program: Any, **arguments: Any) -> Evaluation:
         """Evaluate as a call does, without blocking the event loop."""
@@ -172,15 +146,15 @@ class Evaluate(dspy.Evaluate):
         settings = {name: dspy.settings.get(name) for name in _SETTINGS}
         program_digest = digest_part(describe_value(asked.program))
         identity = {
-            "program": {"name": metric_name(asked.program), "digest": program_digest},
-            "metric": {"name": metric_name(asked.metric), "digest": digest_part(describe_value(asked.metric))},
+            "program": {"name": label_of(asked.program), "digest": program_digest},
+            "metric": {"name": label_of(asked.metric), "digest": digest_part(describe_value(asked.metric))},
             "model": describe_value(lm),
             "settings": {name: describe_value(value) for name, value in settings.items() if value is not None},
             "failure_score": asked.failure_score,
             "dspy": dspy.__version__,
             "reader_version": READER_VERSION,
         }
-        called, run_digest = module_name(asked.program), digest(identity)
+        called, run_digest = label_of(asked.program), digest(identity)
         model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
         folder = RunFolder.last_or_new([self.name, model, called], run_digest, self._runs_dir, fresh=self._fresh)
         folder = replace(folder, spec_digest=run_digest)
@@ -190,19 +164,12 @@ class Evaluate(dspy.Evaluate):
             stored = read_examples(path) if path.exists() else {}
             if by_key.keys() - stored.keys():
                 folder.write(EXAMPLES_FILE, "".join(record.to_line() for record in (stored | by_key).values()))
-        price: Any = self._price
-        is_theirs = isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)
-        place = is_theirs and (lm.kwargs.get("api_base") or lm.kwargs.get("base_url"))
-        # A script that names a server of its own pays no price of the list.
-        if price is None and self._limits.cost is not None and is_theirs and not place:
-            prices = list_prices(ModelSpec(engine="litellm", name=lm.model))
-            price = prices and (prices["prompt_usd"] * 1e6, prices["completion_usd"] * 1e6)
         cell = validate(
             CellSpec,
             {
                 "name": self.name,
                 "dataset": {"kind": EXAMPLES, "name": self.name, "path": path.absolute()},
-                "model": model_part(lm) | ({} if price is None else {"price": price}),
+                "model": model_part(lm) | ({} if self._price is None else {"price": self._price}),
                 "program": {"kind": name_object(asked.program, called, program_digest)},
             },
         )
@@ -235,45 +202,47 @@ def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
     scored = [row for row in evaluation.results if row[2] is not None]
     predictions, scores = iter([row[1] for row in scored]), iter([row[2] for row in scored])
     stored_score = lambda *_: next(scores)  # noqa: E731
-    stored_score.__name__ = metric_name(metric)
+    stored_score.__name__ = label_of(metric)
     again = dspy.Evaluate(devset=[row[0] for row in scored], metric=stored_score, num_threads=1)
     with dspy.context(callbacks=[]), errors_only("dspy"):
         again(lambda **_: next(predictions), **wishes)
 
 
 def _collect(asked: ExampleProgram, stored: StoredRun, stop: Stop | None) -> Evaluation:
-    """Return the result, of objects of this process, else of what the folder holds; say what is pending."""
-    predictions = stored.folder.read_predictions()
-    results: list[tuple[Any, Any, Any]] = []
+    lines, results = stored.folder.read_predictions(), list[tuple[Any, Any, Any]]()
     for key, example in asked.examples.items():
-        line = predictions.get(key)
+        line = lines.get(key)
         if line is None or line.status is Status.FAILED:
-            results.append((example, dspy.Prediction(), None))
+            output, score = dspy.Prediction(), None
         elif key in asked.evaluated:
-            results.append((example, *asked.evaluated[key]))
+            output, score = asked.evaluated[key]
         else:
-            mark, score = line.metric_score, 0.0 if line.metric_score is None else line.metric_score.value
+            mark, output = line.metric_score, dspy.Prediction(**(line.outputs or {}))
+            score = 0.0 if mark is None else mark.value
             if mark is not None and (mark.feedback is not None or mark.details):
                 score = dspy.Prediction(score=mark.value, feedback=mark.feedback, **mark.details)
-            results.append((example, dspy.Prediction(**(line.outputs or {})), score))
+        results.append((example, output, score))
     scores = [score for _, _, score in results if score is not None]
-    run, run_id, failures = Run(stored), stored.folder.name, stored.failures
+    run, failures = Run(stored), stored.failures
+    kinds = "; ".join(f"{each['questions']} {each['kind']}: {each['example']:.200}" for each in failures)
     if not scores:
-        failure = next((failure["example"] for failure in failures), "nothing was asked")
-        raise EngineError(f"{run_id}: no example is scored: {failure}; the same call asks them again")
-    faults = sum(failure["questions"] for failure in failures if failure["boundary"] == "client")
-    interval = next(iter(run.metrics.measures.values())).interval
+        raise EngineError(f"{run.id}: no example is scored: {kinds or 'nothing was asked'}; the same call asks them")
     evaluation = Evaluation(round(100 * sum(scores) / len(scores), 2), results)
-    evaluation["run"], evaluation["n"], evaluation["pending"] = run, run.n, len(results) - run.n
-    evaluation["faults"] = faults + sum(
-        line.reason == "faulted" for key, line in predictions.items() if key in asked.examples
-    )
-    evaluation["interval"] = interval and tuple(round(100 * end, 2) for end in interval)
-    evaluation["stop"] = stop and stop.value
+    interval = next(iter(run.metrics.measures.values())).interval
+    faults = sum(failure["questions"] for failure in failures if failure["boundary"] == "client")
+    fields = {
+        "run": run,
+        "n": run.n,
+        "pending": len(results) - run.n,
+        "faults": faults + sum(line.reason == "faulted" for key, line in lines.items() if key in asked.examples),
+        "interval": interval and tuple(round(100 * end, 2) for end in interval),
+        "stop": stop and stop.value,
+    }
+    for name, value in fields.items():
+        evaluation[name] = value
     if evaluation.pending:
-        kinds = "; ".join(f"{each['questions']} {each['kind']}: {each['example']:.200}" for each in failures)
         why = f" ({kinds or stop})" if kinds or stop else ""
         write_notice(
-            f"{run_id}: {evaluation.pending} of {len(results)} examples are pending{why}: the same call asks them"
+            f"{run.id}: {evaluation.pending} of {len(results)} examples are pending{why}: the same call asks them"
         )
     return evaluation

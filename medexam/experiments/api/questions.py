@@ -1,9 +1,9 @@
 """Questions in Python: load them, look at them, and hand them to DSPy as examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.measures import find_benchmark
@@ -21,33 +21,25 @@ SHOWN = 5
 """Questions that are shown of a set."""
 
 
-class Questions(Displayed, Sequence[Question]):
+class Questions(Displayed, tuple[Question, ...]):
     """The questions of a data set, with what is expected kept apart. They show themselves as a table."""
 
-    def __init__(self, items: AnySet, spec: DatasetSpec) -> None:
-        self.spec = spec
-        """Which questions were asked for."""
-        self.items = items
-        """The whole of what was read: source, version, licence, citation, questions and golds."""
+    items: AnySet
+    """The whole of what was read: source, version, licence, citation, questions and golds."""
+    spec: DatasetSpec
+    """Which questions were asked for."""
 
-    @overload
-    def __getitem__(self, place: int) -> Question: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Question]: ...
-    def __getitem__(self, place: int | slice) -> Question | Sequence[Question]:
-        return self.items.questions[place]
-
-    def __len__(self) -> int:
-        return len(self.items.questions)
+    def __new__(cls, items: AnySet, spec: DatasetSpec) -> Self:
+        """Hold what was read under a spec."""
+        questions = super().__new__(cls, cast("Any", items.questions))
+        questions.items, questions.spec = items, spec
+        return questions
 
     @cached_property
     def answers(self) -> Mapping[str, Any]:
         """Key of a question -> the printed number of its right option; its right texts if it is answered in words."""
-        golds = self.items.golds
-        return {
-            question.key: getattr(golds[question.key], "number", None) or golds[question.key].answers
-            for question in self.items.questions
-        }
+        golds = {question.key: self.items.golds[question.key] for question in self}
+        return {key: getattr(gold, "number", None) or gold.answers for key, gold in golds.items()}
 
     def examples(self, *, as_text: bool = False) -> "list[dspy.Example]":
         """Build one `dspy.Example` a question: input `question`, and `answer` as `answers` has it.
@@ -62,7 +54,7 @@ class Questions(Displayed, Sequence[Question]):
                 question=question.printed if as_text and isinstance(question, Question) else question,
                 answer=self.answers[question.key],
             ).with_inputs("question")
-            for question in self.items.questions
+            for question in self
         ]
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -72,19 +64,15 @@ class Questions(Displayed, Sequence[Question]):
         benchmark, golds = find_benchmark(self.spec), self.items.golds
         rows = [
             {"key": question.key, **benchmark.place(question), **benchmark.wording(question, golds[question.key])}
-            for question in self.items.questions
+            for question in self
         ]
         return pd.DataFrame(rows).assign(answer=list(self.answers.values()))
 
     def blocks(self) -> list[Block]:
         """Show how many there are and of what, and the first of them."""
         items = self.items
-        texts = [
-            question.printed if isinstance(question, Question) else question.question
-            for question in items.questions[:SHOWN]
-        ]
-        pairs = zip(self.answers.items(), texts, strict=False)
-        rows = tuple((key, text, str(answer)) for (key, answer), text in pairs)
+        texts = [getattr(one, "printed", None) or cast("Any", one).question for one in self[:SHOWN]]
+        rows = tuple((key, text, str(answer)) for (key, answer), text in zip(self.answers.items(), texts, strict=False))
         title = f"{items.name} {items.language}: {len(self):,} questions"
         table = Table(title, ("Key", "Question", "Answer"), rows, text_columns=3)
         remainder = [f"and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []

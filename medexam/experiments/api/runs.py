@@ -1,11 +1,11 @@
 """Runs in Python: plan them, carry them out, read, compare and report them; each shows itself as tables."""
 
-from collections import UserDict
-from collections.abc import Sequence
+from collections import UserList
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
@@ -16,7 +16,7 @@ from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow, write_notice
 from medexam.experiments.entry.report import Report
 from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import cells_table, plan_document
+from medexam.experiments.plan.document import RunPlan
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.current import current_run, rescored
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
@@ -28,39 +28,27 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
 from medexam.specs.loading import SpecSource
-from medexam.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Predictions(UserDict[str, Prediction]):
-    """The last prediction of each question of a run, by the question's key; read when one is looked at first."""
+class Predictions(dict[str, Prediction]):
+    """The last prediction of each question of a run, by the question's key."""
 
     def __init__(self, folder: RunFolder) -> None:
+        stored = folder.read_predictions()
+        super().__init__((key, stored[key]) for key in folder.read_record().questions if key in stored)
         self._folder = folder
-
-    @cached_property
-    def data(self) -> dict[str, Prediction]:  # type: ignore[override]
-        """The predictions."""
-        predictions = self._folder.read_predictions()
-        return {key: predictions[key] for key in self._folder.read_record().questions if key in predictions}
 
     def __repr__(self) -> str:
         return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Read one row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy.
-
-        Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
-        """
+        """Read a row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy."""
         import pandas as pd
 
-        path = self._folder.path / PARQUET
-        try:
-            return pd.read_parquet(path)
-        except (OSError, ValueError) as error:
-            raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it again") from None
+        return pd.read_parquet(self._folder.path / PARQUET)
 
 
 class Run(Displayed):
@@ -86,8 +74,11 @@ class Run(Displayed):
         """Right answers among the scored questions, 0 to 1; None if answers are more or less right."""
         self.complete = stored.complete
         """Whether every question is scored."""
-        self.predictions = Predictions(stored.folder)
-        """What was answered: a mapping of question keys, with `to_pandas()`."""
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """What was answered: a mapping of question keys, with `to_pandas()`; read when it is looked at first."""
+        return Predictions(self.stored.folder)
 
     def resume(self, *, limits: Limits = NO_LIMITS, progress: bool = True) -> "Run":
         """Ask its pending questions, failed ones included, under its own spec; return the run as it is then."""
@@ -105,29 +96,24 @@ class Run(Displayed):
         return f"<Run {self.id}: {self.n} of {len(self.stored.record.questions)} questions scored{accuracy}>"
 
 
-class Runs(Displayed, Sequence[Run]):
+class Runs(Displayed, UserList[Run]):
     """Several runs. They show themselves side by side; one is found by its place, its program or its id."""
 
-    def __init__(self, runs: Sequence[Run], stop: str | None = None) -> None:
-        self._runs = runs
+    def __init__(self, runs: Iterable[Run] = (), stop: str | None = None) -> None:
+        super().__init__(runs)
         self.stop = stop
         """Why asking ended early, `interrupted` or `failures`; None if it did not."""
 
-    def __len__(self) -> int:
-        return len(self._runs)
-
     @overload
-    def __getitem__(self, key: int | str) -> Run: ...
+    def __getitem__(self, key: SupportsIndex | str) -> Run: ...
     @overload
-    def __getitem__(self, key: slice) -> "Runs": ...
-    def __getitem__(self, key: int | str | slice) -> "Run | Runs":
-        if isinstance(key, slice):
-            return Runs(self._runs[key])
-        if isinstance(key, int):
-            return self._runs[key]
-        matches = [run for run in self._runs if key in (run.program, run.id)]
+    def __getitem__(self, key: slice) -> Self: ...
+    def __getitem__(self, key: SupportsIndex | str | slice) -> Run | Self:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        matches = [run for run in self if key in (run.program, run.id)]
         if len(matches) != 1:
-            names = ", ".join(run.id for run in matches or self._runs)
+            names = ", ".join(run.id for run in matches or self)
             raise KeyError(f"{key!r} names {'several runs' if matches else 'none of the runs'}: {names}")
         return matches[0]
 
@@ -146,25 +132,6 @@ class Runs(Displayed, Sequence[Run]):
         return [*overview_blocks(runs), *pending_blocks(runs)] if runs else ["no runs"]
 
 
-class RunPlan(Displayed):
-    """What a run would do."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        """The plan as the runner takes it."""
-        self.cells = plan_document(plan)
-        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
-
-    def blocks(self) -> list[Block]:
-        """Show the runs with their questions and calls, then a prompt of each."""
-        blocks: list[Block] = [cells_table(self.plan.name, self.cells)]
-        for entry in self.cells:
-            turns = tuple((turn["role"], turn["content"]) for turn in entry["prompt"])
-            if turns:
-                blocks.append(Table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
-        return blocks + list(plan_lines(self.plan))
-
-
 RunSource = str | Path | Run
 """A run's folder, its id in the runs directory, or the run."""
 
@@ -180,8 +147,11 @@ def plan(
     **overrides: Any,
 ) -> RunPlan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
-    settings = gather(overrides, program=program, model=model, dataset=dataset)
-    return RunPlan(plan_spec(spec, settings, limit, runs_dir=_runs_dir(runs_dir), only_look=True))
+    settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
+    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), only_look=True)
+    for line in plan_lines(planned):
+        write_notice(line)
+    return RunPlan(planned)
 
 
 @reads_kept()
@@ -220,8 +190,8 @@ def run(
     True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.
     """
-    settings = gather(overrides, program=program, model=model, dataset=dataset)
-    planned = plan_spec(spec, settings, limit, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
+    settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
+    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         write_notice(line)
     planned = replace(
@@ -231,7 +201,6 @@ def run(
 
 
 def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
-    """Carry out a plan as `carry_out` does, and send the runs to MLflow; repeats are left out."""
     from medexam.experiments.track import track_runs
 
     runs, stop, _ = carry_out(plan, track=track, **settings)

@@ -3,7 +3,8 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,40 +34,11 @@ def write_notice(line: str) -> None:
     sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
-def read_entries(
-    specs: SpecSource | Sequence[SpecSource],
-    change: Callable[[Document], tuple[Document, Document]],
-    *,
-    tell: Callable[[str], None] | None = None,
-) -> list[tuple[Document, Document]]:
-    """Read a spec, a suite or several of them.
-
-    `change` makes of each document the one that is meant, and what is set in it by dotted keys. `tell` is called with
-    how a file of questions is read, a line each. Raises `SpecError` with what is to decide in such a file that can be
-    read in several ways.
-    """
-    sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    entries: list[tuple[Document, Document]] = []
-    for entry, settings in load_entries(sources, partial(_read_spec, tell=tell)):
-        document, changes = change(entry)
-        entries.append((document, {**settings, **changes}))
-    if not entries:
-        raise SpecError("no spec is given: give one or more")
-    return entries
-
-
-def _read_spec(spec: SpecSource, tell: Callable[[str], None] | None) -> dict[str, Any]:
+def _read_spec(spec: SpecSource, tell: Callable[[str], None]) -> dict[str, Any]:
     """Read the document of a spec as `load_document` does; a file of questions is a spec if all in it is clear."""
-    path = Path(spec) if isinstance(spec, (str, Path)) else None
-    if path is None or not path.suffix or not path.is_file() or path.suffix.lower() in (".yaml", ".yml"):
+    path = Path(spec) if isinstance(spec, (str, Path)) else Path()
+    if not path.suffix or not path.is_file() or path.suffix.lower() in (".yaml", ".yml") or _is_json_spec(path):
         return load_document(spec)
-    if path.suffix.lower() == ".json":
-        try:
-            document = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            document = None
-        if isinstance(document, dict) and not {"dataset", "program", "model", "experiments"}.isdisjoint(document):
-            return load_document(spec)
     from medexam.datasets.own.proposing import propose
 
     try:
@@ -78,42 +50,53 @@ def _read_spec(spec: SpecSource, tell: Callable[[str], None] | None) -> dict[str
         raise SpecError(
             f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
         )
-    if tell is not None:
-        for line in proposal.notes:
-            tell(line)
+    for line in proposal.notes:
+        tell(line)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
     return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
 
 
-def plan_entries(
-    entries: Sequence[tuple[Document, Document]], limit: int | None = None, *, runs_dir: Path | None, **settings: Any
-) -> Plan:
-    """Plan what running these experiments would do, as `plan_experiment` does under the `settings`; a run that two of
-    them plan is in it once. `limit` is `dataset.limit`. Unless `only_look`, raises what `check_ready` does.
-    """
-    plans, cells = list[Plan](), dict[object, PlannedCell]()
-    for document, changes in entries:
-        overrides = dict(changes)
-        if limit is not None:
-            if "dataset.limit" in overrides:
-                raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
-            overrides["dataset.limit"] = limit
-        plans.append(plan_experiment(document, overrides, runs_dir=runs_dir or default_runs_dir(), **settings))
-        for cell in plans[-1].cells:
-            cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
-        if not settings.get("only_look"):
-            check_ready(plans[-1].cells)
-    news = tuple(dict.fromkeys(line for plan in plans for line in plan.news))
-    name = ", ".join(plan.name for plan in plans)
-    return Plan(name, tuple(cells.values()), plans[0].runs_dir, news, fresh=plans[0].fresh)
+def _is_json_spec(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        document = json.loads(path.read_bytes()) if path.suffix.lower() == ".json" else None
+        return isinstance(document, dict) and not {"dataset", "program", "model", "experiments"}.isdisjoint(document)
+    return False
 
 
 def plan_spec(
-    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any
+    specs: SpecSource | Sequence[SpecSource],
+    overrides: Document,
+    *,
+    runs_dir: Path | None,
+    change: Callable[[Document], tuple[Document, Document]] = lambda document: (document, {}),
+    only_look: bool = False,
+    tell: Callable[[str], None] = write_notice,
+    **settings: Any,
 ) -> Plan:
-    """Plan a spec or several under the same overrides, as `plan_entries` does."""
-    entries = read_entries(specs, lambda document: (document, overrides))
-    return plan_entries(entries, limit, **settings)
+    """Plan what running a spec, a suite or several of them under `overrides` would do, as `plan_experiment` does under
+    the `settings`; a run that two of them plan is in it once.
+
+    `change` makes of each document the one that is meant, and what is set in it by dotted keys. `tell` is called with
+    how a file of questions is read, a line each. Unless `only_look`, raises what `check_ready` does.
+    """
+    sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
+    entries = list[tuple[Document, Document]]()
+    for entry, shared in load_entries(sources, partial(_read_spec, tell=tell)):
+        document, changes = change(entry)
+        entries.append((document, {**shared, **changes, **overrides}))
+    if not entries:
+        raise SpecError("no spec is given: give one or more")
+    plans, cells = list[Plan](), dict[object, PlannedCell]()
+    for document, changes in entries:
+        settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}
+        plans.append(plan_experiment(document, changes, **settings))
+        for cell in plans[-1].cells:
+            cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
+        if not only_look:
+            check_ready(plans[-1].cells)
+    news = tuple(dict.fromkeys(line for plan in plans for line in plan.news))
+    name = ", ".join(plan.name for plan in plans)
+    return replace(plans[0], name=name, cells=tuple(cells.values()), news=news, entries=tuple(entries))
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

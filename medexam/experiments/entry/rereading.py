@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from medexam.event_loop import background_loop
-from medexam.experiments.plan.cells import build_cell_program, fill_nearest
+from medexam.experiments.plan.cells import build_cell_program
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.derived_files import score_all
@@ -48,7 +49,6 @@ async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str
         if planned.retrieval is not None:
             planned.retrieval.recall(items)
         program = planned.program
-    fill_nearest(program, items)
     questions, predictions, unread = {item.key: item for item in items}, dict(stored), 0
     others = {name: build_lm(model, None, asked=name) for name, model in cell.asked_models.items()}
     # Stored replies take the place of the engines.
@@ -56,16 +56,12 @@ async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str
         for key, before in stored.items():
             if before.status is Status.FAILED or before.last_call is None or key not in questions:
                 continue
-            today = await look(program, questions[key], before.calls)
+            question, today = questions[key], await look(program, questions[key], before.calls)
             if today.output is None:
                 unread += 1
                 continue
-            after = build_prediction(
-                *(questions[key], today.output, today.calls),
-                program=before.program,
-                spec_digest=before.spec_digest,
-                latency_s=0.0,
-            )
+            owner: dict[str, Any] = {"program": before.program, "spec_digest": before.spec_digest, "latency_s": 0.0}
+            after = build_prediction(question, today.output, today.calls, **owner)
             fields = {name: getattr(before, name) for name in ("latency_s", "answered_by", "metric_score")}
-            predictions[key] = await read_both(program, questions[key], after.model_copy(update=fields))
+            predictions[key] = await read_both(program, question, after.model_copy(update=fields))
     return predictions, unread

@@ -23,7 +23,7 @@ from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import EngineError, ProgramFaultError, SpecError
-from medexam.experiments.evaluate.identity import describe_value, metric_name
+from medexam.experiments.evaluate.identity import describe_value, label_of
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import Scheduler
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
 """Exceptions of a model or tool that is out of reach, from the module or from a library."""
-_STRAY = "_medexam_stray"
 
 
 @dataclass
@@ -71,7 +70,7 @@ class ExampleProgram:
 
     async def acall(self, question: Task) -> ProgramOutput:
         """Evaluate one example."""
-        key, example, metric = question.key, self.examples[question.key], metric_name(self.metric)
+        key, example, metric = question.key, self.examples[question.key], label_of(self.metric)
         # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
         trace = [] if dspy.settings.trace is None else dspy.settings.trace
         with recorded_calls() as recorded, dspy.context(trace=trace):
@@ -80,11 +79,10 @@ class ExampleProgram:
                 score = await self._score(example, prediction)
             except AdapterParseError as error:
                 # A reply that DSPy's adapter could not parse is a result.
-                score = self.failure_score or 0.0
+                score, model = self.failure_score or 0.0, getattr(dspy.settings.lm, "model", "")
                 self.evaluated[key] = dspy.Prediction(), score
-                last = recorded.generations[-1] if recorded.generations else None
-                model = last.model if last else getattr(dspy.settings.lm, "model", "")
-                reply = Generation(error.lm_response or "", last.finish_reason if last else "stop", model, None, None)
+                unread = Generation(error.lm_response or "", "stop", model, None, None)
+                reply = recorded.generations[-1] if recorded.generations else unread
                 return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
             except ProgramFaultError as fault:
                 if self.provides_traceback:
@@ -101,7 +99,6 @@ class ExampleProgram:
         return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=_read_score(score, self.metric))
 
     async def _predict(self, example: dspy.Example, recorded: Calls) -> Any:
-        """Return what the module returns; raises `AdapterParseError` for a reply that could not be parsed."""
         unread: AdapterParseError | None = None
         with naming_faults(self.program) as outputs:
             try:
@@ -117,7 +114,6 @@ class ExampleProgram:
         return outputs[0]
 
     async def _score(self, example: dspy.Example, prediction: Any) -> Any:
-        """Return what the metric returns; raises `ProgramFaultError` if it raises, or returns no number."""
         with naming_faults(self.metric) as scores:
             if inspect.iscoroutinefunction(self.metric):
                 scores.append(await self.metric(example, prediction))
@@ -145,16 +141,15 @@ def _read_score(score: Any, metric: Callable[..., Any]) -> MetricScore:
     if not isinstance(value, Real) or not math.isfinite(value):
         raise ProgramFaultError(
             "MetricError",
-            f"metric {metric_name(metric)} returned {score!r:.80}: return a finite number, a bool, or a "
+            f"metric {label_of(metric)} returned {score!r:.80}: return a finite number, a bool, or a "
             "dspy.Prediction with such a score",
         )
     number = value if isinstance(value, (bool, int)) else float(value)
     feedback = None if feedback is None else str(feedback)
-    return MetricScore(metric=metric_name(metric), value=number, feedback=feedback, details=details)
+    return MetricScore(metric=label_of(metric), value=number, feedback=feedback, details=details)
 
 
 def _describe_output(value: Any) -> Any:
-    """Describe what a module or metric returned, as JSON; what nobody can know again by its text."""
     try:
         return describe_value(value)
     except SpecError:
@@ -197,7 +192,7 @@ class ObjectExecutor(Executor):
         models = [self._lm, dspy.settings.lm, *held_models(cast("Any", planned.program).program)]
         # A model of DSPy's keeps its history as the script says.
         settings = in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context(lm=self._lm, trace=None)
-        with planned.folder.appending() as lines, settings, _counted_calls(models, spending.add_call), gc_seldom():
+        with planned.folder.appending() as lines, settings, _counted_calls(models), gc_seldom():
             await Scheduler(
                 *(planned, lines, observer, spending),
                 lambda: self._in_flight or int(getattr(self._engine, "concurrency", IN_FLIGHT)),
@@ -209,23 +204,19 @@ class ObjectExecutor(Executor):
 
 
 @contextmanager
-def _counted_calls(models: Iterable[Any], stray: Callable[[ModelCall], object]) -> Iterator[None]:
+def _counted_calls(models: Iterable[Any]) -> Iterator[None]:
     """Have every call of these models kept for its example while the block runs; engines of ours keep theirs anyway.
 
-    `stray` hears of a call that belongs to no example, such as one in a thread of the user's own. A reply from DSPy's
-    cache is no call.
+    A reply from DSPy's cache is no call.
     """
     kinds = {id(lm): (lm, type(lm)) for lm in models if isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)}
     for lm, kind in kinds.values():
-        # The object itself: threads of the user's own, which know nothing of this block, hold the same one.
         lm.__class__ = _counted(cast("Any", kind))
-        vars(lm)[_STRAY] = stray
     try:
         yield
     finally:
         for lm, kind in kinds.values():
             lm.__class__ = kind
-            vars(lm).pop(_STRAY, None)
 
 
 @cache
@@ -233,11 +224,11 @@ def _counted(kind: Any) -> type:
     """Return a class of models that tells of each call, and is the same in all else."""
 
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        with dspy.context(usage_tracker=_Usage(vars(self).get(_STRAY))):
+        with dspy.context(usage_tracker=_Usage()):
             return kind.__call__(self, *arguments, **options)
 
     async def acall(self: Any, *arguments: Any, **options: Any) -> Any:
-        with dspy.context(usage_tracker=_Usage(vars(self).get(_STRAY))):
+        with dspy.context(usage_tracker=_Usage()):
             return await kind.acall(self, *arguments, **options)
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__call__": call, "acall": acall}
@@ -247,15 +238,13 @@ def _counted(kind: Any) -> type:
 class _Usage(UsageTracker):
     """The usage of one call, told on to the tracker of the script as well."""
 
-    def __init__(self, stray: Callable[[ModelCall], object] | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._outer, self._stray = dspy.settings.usage_tracker, stray
+        self._outer = dspy.settings.usage_tracker
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         """Keep a call, of which a model need not report anything."""
         if self._outer is not None:
             self._outer.add_usage(lm, usage_entry)
         prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
-        call = ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion)
-        if not keep_call(call) and self._stray is not None:
-            self._stray(call)
+        keep_call(ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion))

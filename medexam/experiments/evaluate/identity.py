@@ -11,7 +11,7 @@ import json
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 
 import dspy
-import pydantic
 
 from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
@@ -46,22 +45,15 @@ def digest_part(description: Any, digits: int = 12) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-def metric_name(metric: Callable[..., Any]) -> str:
-    """Return how tables call a metric: a function's name, else its class's."""
-    function = metric.func if isinstance(metric, partial) else metric
-    name: str = getattr(function, "__name__", None) or type(function).__name__
-    return "metric" if name == "<lambda>" else name
-
-
-def module_name(program: Any) -> str:
-    """Return how tables call a module: its class, or a function's name."""
-    label: str = type(program).__name__ if isinstance(program, dspy.Module) else getattr(program, "__name__", "program")
-    return label.strip("<>")
+def label_of(part: Any) -> str:
+    """Return how tables call a module or a metric: a function's name, else its class's."""
+    function = part.func if isinstance(part, partial) else part
+    return str(getattr(function, "__name__", type(function).__name__)).strip("<>")
 
 
 def program_part(program: Any) -> dict[str, Any]:
     """Return the `program` part of a spec for a module that a script made, and for the adapter of `dspy.configure`."""
-    part = {"kind": name_object(program, module_name(program), digest_part(describe_value(program)))}
+    part = {"kind": name_object(program, label_of(program), digest_part(describe_value(program)))}
     if (adapter := dspy.settings.adapter) is not None:
         part["adapter"] = name_object(adapter, type(adapter).__name__, digest_part(describe_value(adapter)))
     return part
@@ -87,35 +79,6 @@ def model_part(lm: Any) -> dict[str, Any]:
         # DSPy renames the budget for OpenAI's models that think.
         "max_tokens": settings.get("max_tokens") or settings.get("max_completion_tokens") or 0,
     }
-
-
-def set_model(program: dspy.Module) -> Any:
-    """Return the one LM that all predictors of a module were given by `set_lm`; None if there is none."""
-    models = [part.lm for _, part in program.named_predictors()]
-    if not models or any(lm is None or describe_value(lm) != describe_value(models[0]) for lm in models):
-        return None
-    return models[0]
-
-
-def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
-    """Return a module whose predictors ask the run's model: a copy without the LMs of `set_lm`, if it has any.
-
-    Raises `SpecError` if one of them is another model than each of `models`.
-    """
-    own_models = {name: part.lm for name, part in program.named_predictors() if part.lm is not None}
-    if not own_models:
-        return program
-    descriptions = [describe_value(model) for model in models if isinstance(model, dspy.BaseLM)]
-    for name, lm in own_models.items():
-        if len(descriptions) != len(models) or any(describe_value(lm) != model for model in descriptions):
-            raise SpecError(
-                f"{module_name(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's "
-                "model: give that LM as model=, or use medexam.Evaluate, where a module may ask any model"
-            )
-    copy = program.deepcopy()
-    for _, part in copy.named_predictors():
-        part.lm = None
-    return copy
 
 
 def model_settings(lm: dspy.BaseLM) -> dict[str, Any]:
@@ -145,10 +108,6 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
             return sorted(map(describe, value), key=digest_part)
         case Path() if value.is_file():
             return {"file": hashlib.sha256(value.read_bytes()).hexdigest()}
-        case Enum() | Path() | re.Pattern():
-            return str(value)
-        case dspy.Example():
-            return {"fields": describe(value.toDict()), "inputs": sorted(getattr(value, "_input_keys", None) or ())}
         case EngineLM() if value.spec is not None:
             return {**known_model(value.spec), "settings": model_settings(value)}
         case dspy.SignatureMeta():
@@ -162,8 +121,6 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
             return [describe(value.__func__), describe(value.__self__)]
         case type() | FunctionType() | BuiltinFunctionType():
             return _describe_code(value, describe)
-        case pydantic.BaseModel():
-            return {"class": describe(type(value)), "fields": describe(dict(value))}
     kind, facts = type(value), dict[str, Any]()
     attributes = {name: part for name, part in getattr(value, "__dict__", {}).items() if name not in _LEFT_BEHIND}
     if isinstance(value, dspy.BaseLM):
@@ -188,7 +145,6 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
 
 
 def _describe_code(part: Any, describe: Callable[[Any], Any]) -> Any:
-    """Describe a class or a function: its files, the constants of its module, and what a closure or default holds."""
     if _package(part) in _STANDARD or _package(part) == "dspy":
         return _name(part)
     description = {"name": part.__qualname__, **_source(part)}
@@ -232,7 +188,6 @@ def _source(part: Any) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a text, a number, or a list, tuple, set or mapping of such."""
     if isinstance(value, Mapping):
         return all(map(_is_plain, value.values()))
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -135,7 +135,6 @@ def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.E
     """Return the program with the training questions that are nearest to each question as its demonstrations."""
     spec = plan.optimization.optimizer
     finder = NearestDemonstrations(train, spec.demos, spec.encoder)
-    finder.fill([example.question for example in trials.validation])
     program: Any = plan.program.reset_copy()
     for predictor in program.predictors():
         predictor.demos = list(train)
@@ -143,7 +142,6 @@ def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.E
 
 
 def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
-    """Do each in a thread of its own; the first error is raised when all have ended."""
     with ThreadPoolExecutor(max_workers=len(work), thread_name_prefix="candidate") as pool:
         futures = [pool.submit(copy_context().run, task) for task in work]
         wait(futures)

@@ -1,4 +1,4 @@
-"""What an optimization may ask: calls, tokens and minutes, none of which is ever exceeded; no reply is paid for twice.
+"""What an optimization may ask: calls and tokens, none of which is ever exceeded; no reply is paid for twice.
 
 Replies lie in a cache of DSPy's in the optimization's folder, with the counts of what was spent. DSPy's optimizers are
 deterministic in what the model replies, so an interrupted one is repeated: what was asked costs nothing.
@@ -7,6 +7,8 @@ deterministic in what the model replies, so an interrupted one is repeated: what
 import asyncio
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -72,27 +74,19 @@ class Meter:
         """Seconds of asking so far."""
         return time.monotonic() - self._start
 
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the last minute is over."""
-        return 60 * (self.limits.max_minutes or float("inf")) - self.seconds
-
     def stop(self, why: str, ending: Ending, cause: MedExamError | None = None) -> StoppedError:
         """Let no further call begin; return what ends it."""
         self.stopped = self.stopped or StoppedError(why, ending, cause)
         return self.stopped
 
-    def cancel(self) -> None:
-        """Wait no longer for the calls in flight."""
-        for call in self.in_flight.values():
-            call.cancel()
+    @asynccontextmanager
+    async def calling(self, engine: Engine, most_tokens: int) -> AsyncIterator[list[int]]:
+        """Make one call of an engine, which takes `most_tokens` at most, when there is room for it.
 
-    async def begin(self, engine: Engine, most_tokens: int) -> None:
-        """Begin one call of an engine that takes `most_tokens` at most, when there is room for it.
-
-        Raises `StoppedError` if the budget does not allow it.
+        The block puts what it took into the list. A failed or cancelled call may have cost as much as it could, and is
+        counted so. Raises `StoppedError` if the budget does not allow it.
         """
-        limits = self.limits
+        limits, taken = self.limits, [most_tokens]
 
         def fits() -> bool:
             return limits.max_tokens is None or self.spent["tokens"] + most_tokens <= limits.max_tokens
@@ -102,8 +96,6 @@ class Meter:
             await self._call_ended.wait_for(
                 lambda: (fits() and self._open < engine.concurrency) or not self._open or self.stopped
             )
-            if self.seconds_left <= 0:
-                self.stop(f"{limits.max_minutes:g} minutes are over", "budget")
             if not fits():
                 self.stop(f"{limits.max_tokens} tokens are too few for another call", "budget")
             if limits.max_calls is not None and self.spent["calls"] >= limits.max_calls:
@@ -112,13 +104,13 @@ class Meter:
                 raise self.stopped
             self._open += 1
             self.count(calls=1, tokens=most_tokens)
-
-    async def end(self, tokens: int) -> None:
-        """End a call; `tokens` are those that it took, less the most that it could take."""
-        async with self._call_ended:
-            self._open -= 1
-            self.count(tokens=tokens)
-            self._call_ended.notify_all()
+        try:
+            yield taken
+        finally:
+            async with self._call_ended:
+                self._open -= 1
+                self.count(tokens=taken[-1] - most_tokens)
+                self._call_ended.notify_all()
 
     def count(self, **counts: int) -> None:
         """Add to the counts, on the disk too."""
@@ -132,9 +124,7 @@ class MeteredEngine:
 
     def __init__(self, engine: Engine, answerer: Answerer, meter: Meter) -> None:
         """Stand before the engine of an answerer."""
-        self._engine = engine
-        self._answerer = answerer
-        self._meter = meter
+        self._engine, self.answerer, self._meter = engine, answerer, meter
         self._draws: Counter[str] = Counter()
         # What the server of a script's own `dspy.LM` calls its model is known with the first reply.
         self._served_name = None if engine.info().engine == "dspy" else answerer.name
@@ -149,7 +139,7 @@ class MeteredEngine:
 
     async def _reply(self, dialogue: Dialogue) -> list[Generation]:
         meter, call = self._meter, ModelCall.of(dialogue)
-        request: dict[str, Any] = {"model": self._answerer.print, "words": call.words_sent, "sampling": call.sampling}
+        request: dict[str, Any] = {"model": self.answerer.print, "words": call.words_sent, "sampling": call.sampling}
         request["samples"] = dialogue.sampling.samples
         if dialogue.sampling.temperature:
             # Asked twice at a temperature, it shall be answered twice.
@@ -172,30 +162,26 @@ class MeteredEngine:
             raise
 
     async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
-        meter, most_tokens = self._meter, _most_tokens(dialogue)
-        await meter.begin(self._engine, most_tokens)
-        tokens = most_tokens
+        meter = self._meter
         try:
-            generations = await self._engine.reply(dialogue)
-            counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
-            if None not in counts:
-                tokens = sum(count or 0 for count in counts)
+            async with meter.calling(self._engine, _most_tokens(dialogue)) as taken:
+                generations = await self._engine.reply(dialogue)
+                counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
+                if None not in counts:
+                    taken.append(sum(count or 0 for count in counts))
         except CALL_ERRORS as error:
             if isinstance(error, ContextLengthError | lm15.ContextLengthError):
                 raise
             # The engine tried again itself, and a program without answers has no score.
             raise meter.stop(f"a call failed ({type(error).__name__}: {error})", "failed") from error
-        finally:
-            # A failed or cancelled call may have cost as much as it could, and is counted so.
-            await meter.end(tokens - most_tokens)
         self._served_name = self._served_name or generations[0].model
         if generations[0].model != self._served_name:
             raise meter.stop(
-                f"replies come from {generations[0].model}, not from {self._answerer.name}, and programs that two "
+                f"replies come from {generations[0].model}, not from {self.answerer.name}, and programs that two "
                 "models answered cannot be ranked; resume once the first one answers again, or start over with --fresh",
                 "failed",
             )
-        generations = [replace(generation, model=self._answerer.name) for generation in generations]
+        generations = [replace(generation, model=self.answerer.name) for generation in generations]
         replies = tuple(call.with_reply(generation, number) for number, generation in enumerate(generations))
         meter.cache.put(request, _CALLS.dump_json(replies, exclude_none=True).decode())
         meter.count(replies=1)

@@ -17,9 +17,9 @@ from medexam.distributions import WILSON, rate_interval
 from medexam.errors import RunFolderError
 from medexam.experiments.optimize.meter import Ending, Meter
 from medexam.experiments.report.markdown import fenced, render_markdown
-from medexam.experiments.report.shown import Block
+from medexam.experiments.report.shown import Block, Displayed, Unbroken
 from medexam.experiments.store.answerers import read_models
-from medexam.experiments.store.run_folder import WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import WorkFolder
 from medexam.model_identity import ModelIdentity
 from medexam.programs.loading import PROGRAM, predictor_states
 from medexam.questions import Question
@@ -45,11 +45,6 @@ class OptimizationFolder(WorkFolder):
     def programs(self) -> Path:
         """Where each trial has a folder."""
         return self.path / "trials"
-
-    @property
-    def cache(self) -> Path:
-        """Where the replies lie."""
-        return self.path / "cache"
 
 
 @dataclass(frozen=True)
@@ -83,11 +78,11 @@ class Trial:
         return rate_interval(self.right, self.n) or (0.0, 1.0)
 
 
-@dataclass(kw_only=True)
-class Optimization:
+@dataclass(kw_only=True, repr=False)
+class Optimization(Displayed):
     """One optimization, as the `optimization.json` of its folder tells it."""
 
-    folder: OptimizationFolder
+    work: OptimizationFolder
     cell: CellSpec
     optimizer: OptimizerSpec
     description: str
@@ -114,6 +109,11 @@ class Optimization:
     """By number."""
 
     @property
+    def folder(self) -> Path:
+        """Where the best program lies: `program.load` takes it."""
+        return self.work.path
+
+    @property
     def title(self) -> str:
         """Optimizer, program, model, data set and language."""
         cell = self.cell
@@ -127,95 +127,76 @@ class Optimization:
     @property
     def models(self) -> tuple[ModelIdentity, ...]:
         """What answered; empty before a model was reached."""
-        return tuple(model.identity for model in read_models(self.folder).values())
+        return tuple(model.identity for model in read_models(self.work).values())
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
         return self.ending in ("complete", "budget")
 
-    @property
-    def costs(self) -> str:
-        """What it cost, and what ended it early."""
-        early = f"; ended early: {self.why}" if self.why else ""
-        return f"{self.calls:,} calls, {self.tokens:,} tokens, {self.seconds:.0f} s{early}"
-
     def keep(self, meter: Meter) -> None:
-        """Write what is known and spent by now."""
-        self.seconds, self.calls = round(meter.seconds, 2), meter.spent["calls"]
-        self.tokens = meter.spent["tokens"]
-        self.write()
-
-    def write(self) -> None:
-        """Write the best program and what is known now; raises `RunFolderError` if that fails."""
-        folder, best = self.folder, self.best
-        if best is not None:
-            try:
-                folder.write(PROGRAM, (folder.programs / best.digest / PROGRAM).read_bytes())
-            except OSError as error:
-                raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
-        folder.write(REPORT, render_markdown(self.title, self._report()))
-        record = _FORM.dump_python(self, mode="json", exclude={"folder"})
+        """Write the best program and what is known and spent by now; raises `RunFolderError` if that fails."""
+        self.seconds, self.calls, self.tokens = round(meter.seconds, 2), meter.spent["calls"], meter.spent["tokens"]
+        if self.best is not None:
+            self.work.write(PROGRAM, (self.work.programs / self.best.digest / PROGRAM).read_bytes())
+        self.work.write(REPORT, render_markdown(self.title, self._report()))
+        record = _FORM.dump_python(self, mode="json", exclude={"work"})
         # Last: what it calls complete is never begun again, whatever is missing.
-        folder.write_json(RECORD, {"id": folder.name, "schema": IDENTITY_SCHEMA, **record})
+        self.work.write_json(RECORD, {"id": self.work.name, "schema": IDENTITY_SCHEMA, **record})
 
     @staticmethod
     def load(folder: OptimizationFolder) -> "Optimization":
         """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
         record = folder.read_json(RECORD)
-        if record.get("schema") != IDENTITY_SCHEMA:
-            raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
         try:
-            return _FORM.validate_python({**record, "folder": folder})
-        except ValidationError as error:
-            raise RunFolderError(
-                f"{folder.path / RECORD} is not of this version ({describe_fault(error)}); optimize again"
-            ) from None
+            if record.get("schema") == IDENTITY_SCHEMA:
+                return _FORM.validate_python({**record, "work": folder})
+        except ValidationError:
+            pass
+        raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
 
-    def trials_table(self) -> Table:
-        """List every trial with its scores."""
-        trials, best, metric = self.trials, self.best, self.optimizer.metric
-        columns = {
-            "Trial": [str(trial.number) for trial in trials],
-            "Program": [trial.name + (" (best)" if trial == best else "") for trial in trials],
-            "Demos": [str(trial.demos) for trial in trials],
-            "n": [str(trial.n) for trial in trials],
-            "Accuracy": [with_interval(percent(trial.accuracy), trial.accuracy_interval) for trial in trials],
-        }
-        if metric != "accuracy":
-            head = {"exam_score": "Exam score", "log_probability": "log p, nats"}.get(metric, short_name(metric))
-            columns[head] = [f"{trial.score:.3f}" for trial in trials]
-        columns["Calls"] = [f"{trial.calls:,}" for trial in trials]
-        columns["No answer"] = [str(trial.unanswered) for trial in trials]
-        rows = tuple(zip(*columns.values(), strict=True))
+    def blocks(self) -> list[Block]:
+        """List every trial with its scores, what it cost, and where the best program lies."""
+        early = f"; ended early: {self.why}" if self.why else ""
+        return [
+            self._table() if self.trials else "No trial was completed.",
+            Unbroken(f"{self.calls:,} calls, {self.tokens:,} tokens, {self.seconds:.0f} s{early}."),
+            Unbroken("The best looks better on these questions than on others: compare it on the tested ones."),
+            Unbroken(f"Program, demonstrations and report are in {self.folder}"),
+        ]
+
+    def _table(self) -> Table:
+        metric = self.optimizer.metric
+        names = {"exam_score": "Exam score", "log_probability": "log p, nats"}
+        rows = []
+        for trial in self.trials:
+            row = {
+                "Trial": str(trial.number),
+                "Program": trial.name + (" (best)" if trial == self.best else ""),
+                "Demos": str(trial.demos),
+                "n": str(trial.n),
+                "Accuracy": with_interval(percent(trial.accuracy), trial.accuracy_interval),
+            }
+            row |= {} if metric == "accuracy" else {names.get(metric, short_name(metric)): f"{trial.score:.3f}"}
+            rows.append(row | {"Calls": f"{trial.calls:,}", "No answer": str(trial.unanswered)})
         caption = f"Percent of n, with a 95 % interval ({WILSON})."
-        return Table(self.title, tuple(columns), rows, text_columns=2, caption=caption)
+        return Table(self.title, (*rows[0],), tuple((*row.values(),) for row in rows), text_columns=2, caption=caption)
 
     def _report(self) -> Iterator[Block]:
         if self.description:
             yield self.description
         yield (
-            f"Demonstrations from {self.train} training questions, chosen by "
-            f"{short_name(self.optimizer.metric).replace('_', ' ')} on {self.validation} validation questions; the "
-            f"{self.tested} tested questions were not used. {len(self.dropped)} training questions were "
-            "left out, because they nearly repeat tested or validation questions."
+            f"Demonstrations from {self.train} training questions, chosen on {self.validation} validation questions; "
+            f"the {self.tested} tested questions were not used. {len(self.dropped)} training questions were left out, "
+            "because they nearly repeat tested or validation questions."
         )
-        yield f"{self.costs}."
-        for model in self.models:
-            yield f"Answered by {model.describe()}."
-        if self.best is None:
-            yield "No trial was completed."
-            return
-        yield self.trials_table()
-        yield (
-            "The chosen program looks better on these questions than on others. Run both programs on the tested "
-            "questions, and compare them."
-        )
-        state = json.loads((self.folder.path / PROGRAM).read_text(encoding="utf-8"))
+        yield from (f"Answered by {model.describe()}." for model in self.models)
+        yield from self.blocks()[:-1]
+        state = {} if self.best is None else json.loads((self.folder / PROGRAM).read_text(encoding="utf-8"))
         for name, part in predictor_states(state).items():
             yield f"Instructions of {name or 'the predictor'}:"
             yield fenced(part["signature"]["instructions"])
-            if (pool := len(part["demos"])) > self.best.demos:
+            if self.best is not None and (pool := len(part["demos"])) > self.best.demos:
                 yield f"Each prompt shows the {self.best.demos} most similar of {pool} training questions."
                 continue
             for number, demo in enumerate(part["demos"], start=1):
@@ -227,5 +208,4 @@ _FORM = TypeAdapter(Optimization)
 
 
 def _printed(value: Any) -> Any:
-    """Return a question as text, and any other value of a demonstration as it is."""
     return Question.model_validate(value).printed if isinstance(value, dict) and "stem" in value else value

@@ -7,15 +7,16 @@ best program with them.
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
 from medexam.errors import EngineError
+from medexam.experiments.entry.progress import Bars
 from medexam.experiments.optimize.compilers import compile_program
 from medexam.experiments.optimize.meter import Meter, MeteredEngine, StoppedError
 from medexam.experiments.optimize.optimization import PROMPT_MODELS, Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.optimize.trials import Trials
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
@@ -30,13 +31,13 @@ _THREADS = 64
 """Questions of a program that wait for a server at once; the engine says how many of them it sends."""
 
 
-def optimize(plan: OptimizationPlan, progress: TrialProgress) -> Optimization:
+def optimize(plan: OptimizationPlan, bars: Bars) -> Optimization:
     """Try what the plan's optimizer proposes, and write the best program; what was done before is not done again.
 
     Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written or
     another model gave its replies.
     """
-    optimization, folder = replace(plan.optimization), plan.optimization.folder
+    optimization, folder = replace(plan.optimization), plan.optimization.work
     folder.create()
     with folder.locked():
         before = Optimization.load(folder) if folder.exists() else None
@@ -44,50 +45,40 @@ def optimize(plan: OptimizationPlan, progress: TrialProgress) -> Optimization:
             if before.ending == "complete" and optimization.candidates <= before.candidates:
                 return before
             optimization = replace(optimization, started_at=before.started_at, trials=before.trials)
-        meter = Meter(folder.cache, optimization.optimizer, before.seconds if before else 0.0)
+        meter = Meter(folder.path / "cache", optimization.optimizer, before.seconds if before else 0.0)
         try:
             optimization.keep(meter)
-            run_interruptibly(_optimize(plan, optimization, meter, progress))
+            run_interruptibly(_optimize(plan, optimization, meter, bars))
             optimization.keep(meter)
         finally:
             meter.cache.disk_cache.close()
         return optimization
 
 
-async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: Meter, progress: TrialProgress) -> None:
-    cell, prompt_model = optimization.cell, plan.prompt_model
-    engines: list[Engine] = []
+async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: Meter, bars: Bars) -> None:
+    cell, engines, metered = optimization.cell, list[Engine](), list[MeteredEngine]()
+    needs = EngineNeeds(logprobs=optimization.optimizer.metric == "log_probability")
+    needs |= cell.program.asking.engine_needs
+    models = {MODELS: (cell.model, needs), PROMPT_MODELS: (plan.prompt_model, EngineNeeds())}
     try:
-        progress.engine_starts(cell.model)
-        extra_needs = EngineNeeds(logprobs=optimization.optimizer.metric == "log_probability")
-        engines.append(await build_engine(cell.model, cell.program.asking.engine_needs | extra_needs))
-        if prompt_model is not None:
-            progress.engine_starts(prompt_model)
-            engines.append(await build_engine(prompt_model))
-        answerers = [
+        for file, (model, model_needs) in models.items():
+            if model is None:
+                continue
+            bars.engine_starts(model)
+            engines.append(engine := await build_engine(model, model_needs))
+            told: dict[str, Any] = {"file": file, "ways_out": "or start over with --fresh"}
+            identity = engine.info().identity
+            answerer = admit(optimization.work, identity, answers=meter.spent["replies"], **told)
             # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
-            replace(
-                admit(
-                    optimization.folder,
-                    engine.info().identity,
-                    answers=meter.spent["replies"],
-                    file=file,
-                    ways_out="or start over with --fresh",
-                ),
-                shorter=False,
-            )
-            for engine, file in zip(engines, (MODELS, PROMPT_MODELS), strict=False)
-        ]
-        metered = [MeteredEngine(*pair, meter) for pair in zip(engines, answerers, strict=True)]
-        lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(prompt_model or cell.model, metered[-1])
+            metered.append(MeteredEngine(engine, replace(answerer, shorter=False), meter))
+        lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(plan.prompt_model or cell.model, metered[-1])
         if plan.validation.retrieval is not None:
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
-        trials = Trials(plan, optimization, answerers[0], meter, progress)
-        progress.begin(optimization, meter)
+        trials = Trials(plan, optimization, metered[0].answerer, meter, bars)
         with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS), gc_seldom():
             work = asyncio.ensure_future(asyncio.to_thread(compile_program, plan, trials, prompt_lm))
-            await _follow(work, optimization, meter, progress)
+            await _follow(work, optimization, meter, bars)
         if changes := [change for engine in engines for change in await find_changes(engine)]:
             optimization.ending = "failed"
             optimization.why = (
@@ -98,17 +89,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             await engine.aclose()
 
 
-async def _follow(
-    work: "asyncio.Future[None]", optimization: Optimization, meter: Meter, progress: TrialProgress
-) -> None:
-    """Wait until the optimizer is through or something ends it."""
-
-    def time_over() -> None:
-        meter.stop(f"{meter.limits.max_minutes:g} minutes are over", "budget")
-        meter.cancel()
-
-    loop = asyncio.get_running_loop()
-    end = loop.call_later(max(0.0, meter.seconds_left), time_over) if meter.limits.max_minutes else None
+async def _follow(work: "asyncio.Future[None]", optimization: Optimization, meter: Meter, bars: Bars) -> None:
     try:
         # A thread cannot be cancelled: the shield keeps its future, which ends once nothing more may be asked.
         await asyncio.shield(work)
@@ -120,19 +101,16 @@ async def _follow(
     except EngineError as error:
         optimization.ending, optimization.why = "failed", str(error)
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None:
+        if (task := asyncio.current_task()) is not None:
             # Else the next wait, for what is in flight, would be cancelled at once.
             task.uncancel()
         meter.stop("Ctrl-C", "interrupted")
-        progress.stopping(len(meter.in_flight))
+        bars.stopping(len(meter.in_flight))
         optimization.why = "Ctrl-C"
         with suppress(asyncio.CancelledError):
             await asyncio.wait([work], timeout=GRACE_S)
-        meter.cancel()
+        for call in meter.in_flight.values():
+            call.cancel()
         # Why the thread ended is known; what it raises while it is stopped says nothing more.
         with suppress(BaseException):
             await work
-    finally:
-        if end is not None:
-            end.cancel()

@@ -6,6 +6,7 @@ No exam teaches and chooses or is tested, and no question is shown again in othe
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,11 +36,10 @@ from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 
-_BUDGET = {"max_calls", "max_tokens", "max_minutes"}
 GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
 """What an optimizer that is named by its class is given, beside a metric, where it takes it."""
-_BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
-"""What an optimizer's spec names; what is meant by it stands in the identity."""
+_OTHERWISE = {"max_calls", "max_tokens", "train", "validation", "encoder", "prompt_model"}
+"""Fields of the spec that are its budget, or name what stands in the identity by its content."""
 
 
 @dataclass(frozen=True)
@@ -81,25 +81,20 @@ def plan_optimization(
     questions cannot be read.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
-    if experiment.optimizer is None:
+    if (optimizer := experiment.optimizer) is None:
         raise SpecError(
             "the spec has no optimizer: add `optimizer: {kind: random_search}`, or --set optimizer.kind=random_search"
         )
     if len(cells) != 1:
-        raise SpecError(
-            f"the matrix makes {len(cells)} programs, and one is optimized at a time: choose it with --set, such as "
-            "--set program.kind=few_shot"
-        )
+        raise SpecError(f"the matrix makes {len(cells)} programs, and one is optimized at a time: choose it with --set")
     (cell,) = cells
-    optimizer = experiment.optimizer
     if optimizer.prompt_model is not None:
         named = name_model(optimizer.prompt_model, only_look=only_look)
         optimizer = optimizer.model_copy(update={"prompt_model": named})
     _check_fit(cell, optimizer)
-    tested = load_exam_set(cell.dataset)
-    train = load_exam_set(cell.dataset.part(optimizer.train))
-    validation_spec = cell.dataset.part(optimizer.validation)
-    document = {**cell.model_dump(mode="json"), "dataset": validation_spec.model_dump(mode="json")}
+    tested, train = load_exam_set(cell.dataset), load_exam_set(cell.dataset.part(optimizer.train))
+    dataset = cell.dataset.part(optimizer.validation).model_dump(mode="json")
+    document = {**cell.model_dump(mode="json"), "dataset": dataset}
     validation = plan_experiment(document, {}, runs_dir=runs_dir / "trials", only_look=only_look).cells[0]
     # What can be optimized asks a model, and answers exams.
     validation_set, program = cast("ExamSet", validation.question_set), cast("AskingProgram", validation.program)
@@ -112,10 +107,9 @@ def plan_optimization(
     check_demonstrations(cell.program, program, tested.questions)
     if optimizer.is_class:
         lm = dspy.LM("medexam/run")
+        given = dict.fromkeys(GIVEN, lm) | {"metric": score_output}
         with dspy.context(lm=lm):
-            make_optimizer(
-                optimizer, load_object(optimizer.kind, OPTIMIZERS), dict.fromkeys(GIVEN, lm) | {"metric": score_output}
-            )
+            make_optimizer(optimizer, load_object(optimizer.kind, OPTIMIZERS), given)
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(ExamProgram):
             module.adapter.weighs = True
@@ -133,7 +127,7 @@ def plan_optimization(
     trial_calls, most = _count_calls(program, optimizer, validation_set.questions, train.questions)
     candidates = max(count for count, calls in most.items() if calls <= (optimizer.max_calls or calls))
     optimization = Optimization(
-        folder=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
+        work=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
         cell=cell,
         optimizer=optimizer,
         description=experiment.description,
@@ -145,47 +139,36 @@ def plan_optimization(
         candidates=candidates,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    may_ask_again = any(part.may_ask_again for _, part in program.named_sub_modules(OwnProgram))
+    asks_again = any(part.may_ask_again for _, part in program.named_sub_modules(OwnProgram))
+    is_least = optimizer.writes_instructions or asks_again
     return OptimizationPlan(
-        optimization=optimization,
-        program=program,
-        train=train,
-        validation=validation,
-        prompt_model=prompt_model,
-        trial_calls=trial_calls,
-        most_calls=most[candidates],
-        is_least=optimizer.writes_instructions or may_ask_again,
+        optimization, program, train, validation, prompt_model, trial_calls, most[candidates], is_least
     )
 
 
 def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
-    """Raise `SpecError` where the program cannot be optimized so."""
-    if not cell.program.asking.optimizers:
+    asking, flow = cell.program.asking, cell.program.flow
+    repeats = flow is not None and flow.sole is not None and bool(flow.votes)
+    refusals = {
+        "shows no demonstrations and has no instructions to optimize: choose zero_shot, few_shot, chain_of_thought, "
+        "retrieve_then_answer, signature or a module of your own": not asking.optimizers,
+        "asks several models, and an optimizer asks one: leave model out of its steps": bool(cell.asked_models),
+        "asks each question several times, and an optimizer asks once: leave samples and orders out, and set them when "
+        "you run the program with program.load": repeats,
+        "shows pictures, which an optimizer's demonstrations do not have: set program.images to hidden": bool(
+            asking.pictures
+        ),
+    }
+    for refusal, is_due in refusals.items():
+        if is_due:
+            raise SpecError(f"program {cell.program.label} {refusal}")
+    for name, choices in {"kind": asking.optimizers, "metric": asking.optimized_for}.items():
+        value = getattr(optimizer, name)
+        if value not in choices and ":" not in value:
+            raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {', '.join(choices)}")
+    if optimizer.metric == "log_probability" and not asking.engine_needs.guided:
         raise SpecError(
-            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
-            "zero_shot, few_shot, chain_of_thought, retrieve_then_answer, signature or a module of your own"
-        )
-    if cell.asked_models:
-        raise SpecError(
-            f"program {cell.program.label} asks several models, and an optimizer asks one: leave model out of its steps"
-        )
-    flow = cell.program.flow
-    if flow is not None and flow.sole is not None and flow.votes:
-        raise SpecError(
-            f"{cell.program.label} asks each question several times, and an optimizer asks once: leave samples and "
-            "orders out, and set them when you run the program with program.load"
-        )
-    if cell.program.asking.pictures is not None:
-        raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
-    options = {"kind": cell.program.asking.optimizers, "metric": cell.program.asking.optimized_for}
-    for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
-        if value not in options[name] and ":" not in value:
-            choices = ", ".join(options[name])
-            raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
-    if optimizer.metric == "log_probability" and not cell.program.asking.engine_needs.guided:
-        raise SpecError(
-            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not have: set "
-            "program.answer_format=guided, or choose accuracy or exam_score"
+            "optimizer.metric log_probability reads the options' probabilities: set program.answer_format=guided"
         )
 
 
@@ -221,18 +204,15 @@ def make_optimizer(
 
 def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: bool) -> dict[str, Any]:
     """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
-    identity = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
+    identity = optimizer.model_dump(mode="json", exclude=_OTHERWISE)
     for field, group in {"kind": OPTIMIZERS, "metric": OWN_METRICS}.items():
         if ":" in identity[field]:
             identity[field] = hash_source(identity[field], group)
     if optimizer.kind == "knn":
         identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
     if writer is not None:
-        try:
+        with suppress(*[EngineError] * only_look):
             identity["prompt_model"] = known_model(writer)
-        except EngineError:
-            if not only_look:
-                raise
         identity["prompt_sampling"] = writer.model_dump(mode="json", include={"temperature", "max_tokens", "seed"})
     return identity
 

@@ -19,10 +19,10 @@ from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from pydantic_core import to_jsonable_python
 
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.entry.progress import Bars
 from medexam.experiments.optimize.meter import Meter
 from medexam.experiments.optimize.optimization import Optimization, Trial
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.optimize.scores import SCORE, score_answer, score_output
 from medexam.experiments.run.scheduler import answer
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
@@ -46,19 +46,14 @@ class Trials:
     """The programs that optimizers try, called from their threads."""
 
     def __init__(
-        self,
-        plan: OptimizationPlan,
-        optimization: Optimization,
-        answerer: Answerer,
-        meter: Meter,
-        progress: TrialProgress,
+        self, plan: OptimizationPlan, optimization: Optimization, answerer: Answerer, meter: Meter, bars: Bars
     ) -> None:
         """Keep what is tried in `optimization`; `answerer` is the model that was admitted."""
-        self._plan = plan
-        self._optimization = optimization
+        self._plan, self._optimization, self._meter, self._bars = plan, optimization, meter, bars
+        spec = optimization.optimizer
+        total = (spec.rounds if spec.kind == "copro" else 1) * optimization.candidates * optimization.validation
+        self._bar = bars.add_task(f"{spec.kind} {optimization.cell.program.label}", total=total, note="")
         self._planned = replace(plan.validation, answerer=answerer)
-        self._meter = meter
-        self._progress = progress
         self._own = load_metric(optimization.optimizer.metric) if ":" in optimization.optimizer.metric else None
         self._lock = threading.Lock()
         self._answers: defaultdict[str, dict[str, tuple[Prediction, float]]] = defaultdict(dict)
@@ -74,7 +69,6 @@ class Trials:
         self._as_written = _digest(self._program(self.student))
 
     def _example(self, question: Question, gold: Gold) -> dspy.Example:
-        """Return a question in the fields that the program takes, with its right answer."""
         program = self._plan.program
         fields = {"question": AskedText(question.printed, question)}
         if isinstance(program, OwnProgram):
@@ -101,7 +95,6 @@ class Trials:
                 dspy.Evaluate(devset=self.validation, metric=score_output)(module)
 
     def _program(self, module: Any) -> AskingProgram:
-        """Return the plan's program with this module, or this state of it."""
         if not isinstance(self._plan.program, OwnProgram):
             return cast("AskingProgram", module)
         program = copy(self._plan.program)
@@ -132,7 +125,7 @@ class Trials:
             vars(program)["answer"] = call_shipped
         try:
             prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
-            self._progress.answered()
+            self._bars.advance(self._bar)
             scored = score_answer(self._optimization.optimizer.metric, self._own, question, gold, prediction)
             self._keep(student, prediction, scored.score)
         except MedExamError as fault:
@@ -184,10 +177,11 @@ class Trials:
             self._write(program, predictions, digest)
             self._optimization.trials = _ordered(*trials, trial)
             self._optimization.keep(self._meter)
-        self._progress.trial_ends(trial)
+        self._bars.say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
+        self._bars.update(self._bar, note=f"{self._optimization.calls:,} calls, {self._optimization.tokens:,} tokens")
 
     def _write(self, program: AskingProgram, predictions: list[Prediction], digest: str) -> None:
-        cell, folder = self._optimization.cell, RunFolder(self._optimization.folder.programs / digest, digest)
+        cell, folder = self._optimization.cell, RunFolder(self._optimization.work.programs / digest, digest)
         folder.create()
         # Of a session that was interrupted meanwhile.
         (folder.path / PREDICTIONS).unlink(missing_ok=True)
@@ -204,7 +198,6 @@ class Trials:
 
 
 def _key(fields: Mapping[str, Any]) -> str:
-    """Return what tells the inputs of one question from another's."""
     return getattr(fields.get("question"), "key", None) or repr(sorted(fields.items()))
 
 

@@ -15,10 +15,9 @@ from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
 from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
-from medexam.programs.wrapping import find_nearest
-from medexam.questions import AnySet, Question
+from medexam.questions import AnySet
 from medexam.retrievers.base import Hit, Passage
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
@@ -40,8 +39,6 @@ class PlannedCell:
     """What has texts read by a local model; None where none are."""
     pending: tuple[Any, ...] = ()
     """Questions still to be asked, in the order of the data set."""
-    right: int = 0
-    """How many of the others are answered right; 0 where an answer is more or less right."""
     answered: int = 0
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
     answerer: Answerer | None = None
@@ -77,16 +74,9 @@ class PlannedCell:
         return self.cell.program.asks_model
 
     @property
-    def models(self) -> tuple[ModelSpec, ...]:
-        """The model that answers, then the further ones that are asked."""
-        return self.cell.model, *self.cell.asked_models.values()
-
-    @property
-    def named_models(self) -> dict[str | None, ModelSpec]:
+    def models(self) -> dict[str | None, ModelSpec]:
         """The further models that are asked, by name, behind the one that answers, as None."""
-        models: dict[str | None, ModelSpec] = {None: self.cell.model}
-        models.update(self.cell.asked_models.items())
-        return models
+        return {None: self.cell.model, **dict[Any, ModelSpec](self.cell.asked_models)}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -97,13 +87,6 @@ class PlannedCell:
     def benchmark(self) -> Benchmark[Any, Any]:
         """What scores the cell."""
         return find_benchmark(self.cell.dataset)
-
-    @property
-    def is_right(self) -> Callable[[Prediction], bool] | None:
-        """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
-        golds = self.question_set.golds
-        accepts = lambda prediction: golds[prediction.question].accepts(prediction.answer)  # noqa: E731
-        return accepts if self.benchmark.right_or_wrong else None
 
     def count_calls(self, *model: str | None) -> int:
         """Count the calls still to be made if none is retried: all, those of one of the further models, or of None, the
@@ -116,32 +99,27 @@ class PlannedCell:
         return sum(count(question, *model) for question in self.pending)
 
     def updated(self) -> Self:
-        """Return the cell with what its folder holds by now: what is pending, and how many answers are right."""
-        items, outcomes = self.question_set, self.folder.read_outcomes() if self.folder.exists() else {}
-        questions = {question.key: question for question in items.questions}
-        pending_keys = pending(questions, outcomes)
-        answered_keys = questions.keys() - set(pending_keys) if self.benchmark.right_or_wrong else ()
+        """Return the cell with what its folder holds by now."""
+        outcomes = self.folder.read_outcomes() if self.folder.exists() else {}
+        questions = {question.key: question for question in self.question_set.questions}
         return replace(
             self,
-            pending=tuple(questions[key] for key in pending_keys),
-            right=sum(items.golds[key].accepts(outcomes[key].answer) for key in answered_keys),
+            pending=tuple(questions[key] for key in pending(questions, outcomes)),
             answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
             lender=None,
             lent=(),
         )
 
-    def look_up(self, progress: Callable[[int], None] | None = None, *, nearest: bool = True) -> Self:
-        """Find what prompts show beside the pending questions, and order these by it; may take a while.
+    def look_up(self, progress: Callable[[int], None] | None = None) -> Self:
+        """Find the passages of the pending questions, and order these by them; may take a while.
 
-        `progress` is called with the number of passages that are encoded. Without `nearest`, passages alone.
+        `progress` is called with the number of passages that are encoded.
         """
         questions = list(self.pending)
         if (retrieval := self.retrieval) is not None:
             retrieval.fill(questions, progress)
             # Prompts of the same first passages open alike, and a server that remembers prompts reads that once.
             questions.sort(key=lambda question: [hit.passage.id for hit in retrieval.find(question)])
-        if nearest:
-            fill_nearest(self.program, questions)
         if repeat := self.folder.repeat_number:
             questions.sort(key=lambda question: draw_lot(repeat, question.key))
         if self.reading is not None:
@@ -162,7 +140,6 @@ class PlannedCell:
 
             look = replace(retrieval, mark=mark)
             program = build_cell_program(self.cell, finder=look, search=look, nearest=NearestDemonstrations)
-        fill_nearest(program, questions)
         return program
 
     def record(self, *, fresh: bool, keeps_items: bool) -> RunRecord:
@@ -190,18 +167,6 @@ def build_cell_program(cell: CellSpec, **context: Any) -> dspy.Module:
     )
 
 
-def nearest_of(program: Any) -> NearestDemonstrations | None:
-    """Return what chooses the demonstrations of a program for each question; None where nothing does."""
-    finder = find_nearest(program) if isinstance(program, dspy.Module) else None
-    return finder if isinstance(finder, NearestDemonstrations) else None
-
-
-def fill_nearest(program: dspy.Module, questions: Sequence[Any]) -> None:
-    """Find out which demonstrations a program shows with these questions, where each question is shown its own."""
-    if (finder := nearest_of(program)) is not None:
-        finder.fill([question for question in questions if isinstance(question, Question)])
-
-
 @dataclass(frozen=True)
 class Plan:
     """An experiment, several, or one run, ready to run."""
@@ -222,14 +187,15 @@ class Plan:
     """Whether all is asked anew, whatever other runs have answered."""
     keeps_items: bool = True
     """Whether the folders of its runs hold the questions."""
+    entries: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+    """The documents that it was made of, each with what is set in it by dotted keys."""
 
 
 def combine_needs(cells: Sequence[PlannedCell]) -> dict[ModelSpec, EngineNeeds]:
     """Combine what the requests of all cells to each model hold, so that one engine serves them all."""
     needs: dict[ModelSpec, EngineNeeds] = defaultdict(lambda: NO_NEEDS)
     for planned in cells:
-        program = planned.cell.program
-        needs[planned.cell.model] |= program.asking.engine_needs
-        for name, model in planned.cell.asked_models.items():
-            needs[model] |= program.asking.models.get(name, NO_NEEDS)
+        asking = planned.cell.program.asking
+        for name, model in planned.models.items():
+            needs[model] |= asking.engine_needs if name is None else asking.models.get(name, NO_NEEDS)
     return needs

@@ -1,26 +1,28 @@
 """A plan as data and in words: its runs, a real prompt of each, what they need, and what they cost."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import util
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.event_loop import background_loop
-from medexam.experiments.plan.cells import Plan, PlannedCell, nearest_of
+from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.environment import list_prices
+from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.programs.own import OwnProgram
 from medexam.programs.stored_calls import look
+from medexam.programs.wrapping import find_nearest
 from medexam.questions import Question, Task
-from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.provider import read_tables
 from medexam.serve.request_settings import thinking_room
 from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs import ModelSpec
 from medexam.specs.identity import distinct_labels
-from medexam.tables import Table
+from medexam.tables import Table, percent
 
 _USUAL_KEYS = frozenset(
     f"{provider}_API_KEY" for provider in ("OPENAI", "ANTHROPIC", "GROQ", "MISTRAL", "DEEPSEEK", "OPENROUTER", "XAI")
@@ -32,18 +34,41 @@ _PACKAGES = {
     "local": {"torch": "torch", "transformers": "transformers", "accelerate": "accelerate"},
 }
 """Extra -> its modules that are imported, and the packages that they come in."""
-
-
 _SAMPLE_SIZE = 40
 """Questions whose prompts are counted, spread over all that are pending."""
+_FREE = {"prompt_usd": 0.0, "completion_usd": 0.0}
 
 
-def plan_document(plan: Plan) -> list[dict[str, Any]]:
-    """Build the plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest.
+class RunPlan(Displayed):
+    """What a run would do: it shows its runs, what they need and cost, and a first prompt of each."""
 
-    `capabilities` is what litellm's tables say of a hosted model, None of others.
-    """
-    records = {name: record.model_dump(mode="json") for name, record in read_records(plan.cells).items()}
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        """The plan as the runner takes it."""
+        self.cells = _describe_cells(plan)
+        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
+
+    def blocks(self) -> list[Block]:
+        """Show the runs with their questions and calls, then a prompt of each."""
+        planned, pairs = self.plan.cells, list(zip(self.plan.cells, self.cells, strict=True))
+        blocks: list[Block] = [_cells_table(self.plan.name, self.cells)]
+        blocks += filter(None, [_describe_power(planned), _describe_prices(planned)])
+        for cell, entry in pairs:
+            if entry["calls"] and (calls := entry.get("calls_by_model")):
+                counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
+                blocks.append(f"Calls of {cell.label}: {counts}.")
+        requests = (read_tables(name).missing_key for name in _find_billed(planned))
+        blocks += [f"{request}." for request in requests if request is not None]
+        # The others stand on stderr, as before a run.
+        blocks += [f"Warning: {one}" for cell, entry in pairs for one in entry["warnings"] if one not in cell.warnings]
+        for cell, entry in pairs:
+            if turns := tuple((turn["role"], turn["content"]) for turn in entry["prompt"]):
+                blocks.append(Table(f"First prompt: {cell.label}", ("Role", "Text"), turns, text_columns=2))
+        return blocks
+
+
+def _describe_cells(plan: Plan) -> list[dict[str, Any]]:
+    """Describe the cells, JSON-ready; a run whose corpus is not here has no id and no digest."""
     cells = [planned.cell for planned in plan.cells]
     # Model and language have columns of their own, so cells that differ in them need no other name.
     behind = [f"\n{cell.model.label}\n{cell.dataset.language}" for cell in cells]
@@ -62,7 +87,6 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
                 "spec_digest": planned.spec_digest if is_here else None,
                 "program": label.replace(columns, ""),
                 "model": cell.model.label if planned.asks_model else None,
-                "capabilities": records.get(cell.model.name or "") if planned.asks_model else None,
                 "dataset": cell.dataset.name,
                 "language": cell.dataset.language,
                 "questions": len(planned.question_set.questions),
@@ -81,17 +105,18 @@ def _warn_of_form(planned: PlannedCell, prompt: Sequence[Mapping[str, str]]) -> 
     """Warn of a prompt of one's own whose reply is read in a form that it does not say; usually empty."""
     program = planned.cell.program
     form, file = getattr(program, "answer_form", None), str(getattr(program, "prompt", ""))
-    if form is None or getattr(program, "answer_format", None) != "free" or not file.endswith((".yaml", ".yml")):
+    is_free = getattr(program, "answer_format", None) == "free"
+    if form is None or not (is_free and prompt and file.endswith((".yaml", ".yml"))):
         return []
-    if not prompt or any(answer_opening(form).strip() in turn["content"] for turn in prompt):
+    answer, texts = render_answer("n", form), [turn["content"] for turn in prompt]
+    if any(answer_opening(form).strip() in text for text in texts):
         return []
-    answer = render_answer("n", form)
     return [
         f"{file} does not say how to answer, so few replies can be read: put $form, which becomes {answer}, into it"
     ]
 
 
-def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
+def _cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
     """Build a row a cell; what is the same in all of them stands in the title."""
     words = {
         "Program": [entry["program"] for entry in entries],
@@ -110,13 +135,24 @@ def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
     return Table(title, (*words, *numbers), rows, text_columns=len(words))
 
 
-def prompt_of(planned: PlannedCell, question: Question | Task) -> list[dict[str, str]]:
-    """Return the chat messages of the first call for a question, a line for its picture; empty if none is made."""
-    return _look(planned, question)[0]
+def _describe_power(cells: Sequence[PlannedCell]) -> str | None:
+    """Describe how small a difference between two runs their questions show; None for a single run."""
+    sizes = [len(cell.question_set.questions) for cell in cells if cell.benchmark.right_or_wrong]
+    if len(sizes) < 2:
+        return None
+    difference, n = detectable_difference(min(sizes), FLIPPED), f"{min(sizes):,} questions"
+    if difference is None:
+        return f"{n} are too few to detect a difference between two runs."
+    return (
+        f"With {n} you will usually detect only differences above {percent(difference)} percentage points between two "
+        "runs (80 % power by McNemar's test, if 3 of 10 are right in one run alone)."
+    )
 
 
 def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[str, str]], list[str]]:
-    """Return what `prompt_of` does, and what a module of the user's own raises before it asks: one line, or none."""
+    """Return the chat messages of the first call for a question, a line for its picture, and what a module of the
+    user's own raises before it asks: one line, or none.
+    """
     if not planned.asks_model:
         return [], []
     calls, _, fault = background_loop().run(look(planned.build_preview([question]), question))
@@ -134,10 +170,9 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
     return messages, []
 
 
-def read_records(cells: Sequence[PlannedCell]) -> dict[str, Capabilities]:
-    """Read what the tables say of each model that a provider bills, by name; raises `EngineError` for no provider."""
+def _find_billed(cells: Sequence[PlannedCell]) -> dict[str, ModelSpec]:
     models = [planned.cell.model for planned in cells if planned.asks_model and planned.cell.model.is_billed]
-    return {name: read_tables(name) for name in dict.fromkeys(model.name for model in models) if name is not None}
+    return {model.name: model for model in models if model.name is not None}
 
 
 def check_ready(cells: Sequence[PlannedCell]) -> None:
@@ -145,21 +180,21 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
     is missing.
     """
     cells = [planned for planned in cells if planned.pending]
-    for planned in cells:
-        model = planned.cell.model
+    for name, model in _find_billed(cells).items():
+        has_place, variable = bool(model.api_key_env or model.api_key_file), f"{name.partition('/')[0].upper()}_API_KEY"
         # litellm, which knows all of them, takes seconds to import.
-        variable = f"{(model.name or '').partition('/')[0].upper()}_API_KEY"
-        needs_key = planned.asks_model and model.is_billed and not (_names_key(model) or model.endpoints)
-        if needs_key and variable in _USUAL_KEYS and not os.environ.get(variable):
-            raise EngineError(
-                f"{model.name} needs a key: set {variable} in the environment, or name another variable in "
-                "model.api_key_env"
-            )
+        if has_place or model.endpoints or variable not in _USUAL_KEYS or os.environ.get(variable):
+            request = read_tables(name).missing_key
+        else:
+            request = f"{name} needs a key: set {variable} in the environment, or name another in model.api_key_env"
+        if request is not None and not has_place:
+            raise EngineError(request)
+    for planned in cells:
         retriever = planned.retrieval and planned.retrieval.settings.retriever
         extras = {
-            "local": planned.asks_model and any(model.engine == "embedded" for model in planned.models),
+            "local": planned.asks_model and any(model.engine == "embedded" for model in planned.models.values()),
             "bm25": retriever and retriever.uses_words,
-            "retrieval": nearest_of(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
+            "retrieval": find_nearest(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
         }
         for extra in (name for name, is_needed in extras.items() if is_needed):
             missing = [package for module, package in _PACKAGES[extra].items() if util.find_spec(module) is None]
@@ -167,96 +202,56 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
                 raise SpecError(
                     f"{planned.run_id} needs {', '.join(missing)}, so nothing is asked: pip install 'medexam[{extra}]'"
                 )
-    records = read_records(cells)
-    for model in (planned.cell.model for planned in cells):
-        record = None if _names_key(model) else records.get(model.name or "")
-        if record is not None and (request := record.missing_key) is not None:
-            raise EngineError(request)
 
 
-def _names_key(model: ModelSpec) -> bool:
-    return bool(model.api_key_env or model.api_key_file)
+def _sample(planned: PlannedCell) -> tuple[Any, ...]:
+    return planned.pending[:: max(len(planned.pending) // _SAMPLE_SIZE, 1)]
 
 
-def describe_records(cells: Sequence[PlannedCell]) -> list[str]:
-    """Describe in a line each hosted model: what it takes, by the tables."""
-    lines = []
-    for name, record in read_records(cells).items():
-        traits = record.describe()
-        if (request := record.missing_key) is not None:
-            lines.append(f"{request}.")
-        described = (f"{trait}: {traits[trait]}" for trait in ("guided", "seeds", "thinking", "price"))
-        lines.append(f"{name}, by litellm's tables: {'; '.join(described)}.")
-    return lines
+def _sizes(planned: PlannedCell, *, priced: bool) -> Iterator[tuple[str | None, list[int], int, Mapping[str, float]]]:
+    """Yield of each model that a cell asks, or of those with a price if `priced`: its name, the tokens of the first
+    prompts of some pending questions, those that a reply may have with its thinking, and its prices.
+    """
+    questions = _sample(planned)
+    for name, model in planned.models.items():
+        if (prices := list_prices(model)) is None and priced:
+            continue
+        prompts = [_look(planned, question)[0] for question in questions]
+        tokens = [get_litellm().token_counter(model=model.name or "", messages=prompt) for prompt in prompts]
+        budget = planned.cell.program.budget(model.max_tokens)
+        reply = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
+        if reply and model.is_billed and not model.endpoints:
+            reply += thinking_room(model, thinks=bool(read_tables(str(model.name)).thinks))
+        yield name, tokens, reply, prices or _FREE
 
 
 def find_most(planned: PlannedCell) -> tuple[int, int, float]:
     """Find how many calls, tokens and dollars a pending question takes at most, as far as its first prompt tells."""
-    all_calls, tokens, usd, ones = 0, 0, 0.0, _sample(planned)
-    for name, model in planned.named_models.items():
-        calls = max((one.count_calls(name) for one in ones), default=0)
-        prompt, reply = max(_prompt_sizes(ones, model), default=0), _longest_reply(planned, model)
-        prices = list_prices(model) or {"prompt_usd": 0.0, "completion_usd": 0.0}
-        all_calls, tokens = all_calls + calls, tokens + calls * (prompt + reply)
+    all_calls, all_tokens, usd = 0, 0, 0.0
+    ones = [replace(planned, pending=(question,)) for question in _sample(planned)]
+    for name, sizes, reply, prices in _sizes(planned, priced=False):
+        calls, prompt = max((one.count_calls(name) for one in ones), default=0), max(sizes, default=0)
+        all_calls, all_tokens = all_calls + calls, all_tokens + calls * (prompt + reply)
         usd += calls * (prompt * prices["prompt_usd"] + reply * prices["completion_usd"])
-    return max(all_calls, 1), tokens, usd
+    return max(all_calls, 1), all_tokens, usd
 
 
-def _estimate(cells: Sequence[PlannedCell]) -> tuple[float, float] | None:
-    """Estimate the dollars of the pending prompts, as if each call showed the first one, and of all at most.
-
-    None where nothing is billed or no price is known.
+def _describe_prices(cells: Sequence[PlannedCell]) -> str | None:
+    """Describe in a line what the pending calls cost at most, as if each showed the first prompt; None where nothing is
+    billed or no price is known.
     """
-    prompts, most, has_price = 0.0, 0.0, False
+    prompts_usd, replies_usd, has_price = 0.0, 0.0, False
     for planned in (one for one in cells if one.asks_model and one.pending):
-        for name, model in planned.named_models.items():
-            if (prices := list_prices(model)) is not None:
-                calls, sizes = planned.count_calls(name), _prompt_sizes(_sample(planned), model)
-                usd = calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
-                replies_usd = calls * _longest_reply(planned, model) * prices["completion_usd"]
-                prompts, most, has_price = prompts + usd, most + usd + replies_usd, True
-    return (prompts, most) if has_price else None
-
-
-def _sample(planned: PlannedCell) -> list[PlannedCell]:
-    """Return the cell with one of its pending questions, for some of them."""
-    step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
-    return [replace(planned, pending=(question,)) for question in planned.pending[::step]]
-
-
-def _prompt_sizes(ones: Sequence[PlannedCell], model: ModelSpec) -> list[int]:
-    """Count the tokens of the first prompts of the pending questions."""
-    prompts = [prompt_of(one, one.pending[0]) for one in ones]
-    return [get_litellm().token_counter(model=model.name or "", messages=prompt) for prompt in prompts]
-
-
-def _longest_reply(planned: PlannedCell, model: ModelSpec) -> int:
-    """Count the tokens that a reply of the program may have, with those of its thinking."""
-    budget = planned.cell.program.budget(model.max_tokens)
-    reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
-    if model.endpoints or not model.is_billed or not reply_tokens:
-        return reply_tokens
-    return reply_tokens + thinking_room(model, thinks=bool(read_tables(str(model.name)).thinks))
-
-
-def _dollars(usd: float) -> str:
-    """Format dollars and cents, with more places of what is less than ten cents."""
-    return f"${usd:.2f}" if usd >= 0.1 or not usd else f"${usd:.4f}"
-
-
-def describe_prices(cells: Sequence[PlannedCell]) -> str | None:
-    """Describe in a line what the pending calls cost at most; None where nothing is billed or no price is known."""
-    if (estimate := _estimate(cells)) is None:
+        for name, sizes, reply, prices in _sizes(planned, priced=True):
+            calls, has_price = planned.count_calls(name), True
+            prompts_usd += calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
+            replies_usd += calls * reply * prices["completion_usd"]
+    if not has_price:
         return None
-    by_spec = all(model.price is not None for planned in cells for model in planned.models)
+    by_spec = all(model.price is not None for planned in cells for model in planned.models.values())
     source = "the given price" if by_spec else "litellm's list"
-    prompts, most = map(_dollars, estimate)
+    # More places of what is less than ten cents.
+    prompts, most = (
+        f"${usd:.{2 if usd >= 0.1 or not usd else 4}f}" for usd in (prompts_usd, prompts_usd + replies_usd)
+    )
     return f"Price, by {source}: {prompts} for prompts, at most {most} with the longest replies."
-
-
-def describe_excess(cells: Sequence[PlannedCell], max_cost: float | None) -> str | None:
-    """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
-    most = 0.0 if max_cost is None else (_estimate(cells) or (0.0, 0.0))[1]
-    if max_cost is None or most <= max_cost:
-        return None
-    return f"the plan may cost {_dollars(most)}, and --max-cost is {_dollars(max_cost)}: it may stop before its end"

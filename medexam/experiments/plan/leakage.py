@@ -97,7 +97,6 @@ def _find_near(texts: Sequence[str], questions: Sequence[Question | Task]) -> di
 
 @lru_cache(maxsize=2)
 def _index(questions: tuple[Question | Task, ...]) -> tuple[list[set[str]], Mapping[str, list[int]]]:
-    """Return the words of each question, and by word the places of the questions that hold it."""
     words = [_words(_text(question)) for question in questions]
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for place, question_words in enumerate(words):

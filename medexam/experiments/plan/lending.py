@@ -6,6 +6,7 @@ What is lent are lines of `predictions.jsonl` with their calls. A model that is 
 import logging
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 from medexam.errors import RunFolderError
@@ -34,21 +35,14 @@ def with_lender(cell: PlannedCell) -> PlannedCell:
     lender, lent = None, set[str]()
     for path in sorted(cell.folder.path.parent.glob(f"*-{cell.spec_digest}*")):
         folder = RunFolder(path, cell.spec_digest)
-        if form.fullmatch(path.name) is None or path.name == cell.run_id or not folder.exists():
-            continue
-        try:
-            answered = keys & _answered_by_one(folder, None)[1]
-        except RunFolderError as error:
-            _log.warning("medexam: warning: %s; none of its answers are taken", error)
-            continue
-        if len(answered) > len(lent):
-            lender, lent = folder, answered
-    if lender is None:
-        return cell
-    groups: dict[bool, list[object]] = {True: [], False: []}
-    for question in cell.pending:
-        groups[question.key in lent].append(question)
-    return replace(cell, lender=lender, lent=tuple(groups[True]), pending=tuple(groups[False]))
+        if form.fullmatch(path.name) and path.name != cell.run_id and folder.exists():
+            # A run that cannot be read lends nothing.
+            with suppress(RunFolderError):
+                answered = keys & _answered_by_one(folder, None)[1]
+                lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
+    taken = tuple(question for question in cell.pending if question.key in lent)
+    pending = tuple(question for question in cell.pending if question.key not in lent)
+    return replace(cell, lender=lender, lent=taken, pending=pending)
 
 
 def take_lent(cell: PlannedCell, identity: ModelIdentity | None) -> PlannedCell:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
@@ -21,7 +22,7 @@ from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.plugins import load_object
 from medexam.programs.retrieving import Pair
 from medexam.questions import Question, Task
-from medexam.retrievers.base import Hit, LocalReader, Passage, Progress, Retriever
+from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 from medexam.text import composed
 
@@ -31,44 +32,35 @@ _AHEAD = 4
 """Batches that are read at once: enough to sort texts by length, few enough to stop soon."""
 
 
-class HitCache:
-    """What queries found, a line of JSON each, in a file that is called by its retriever's digest."""
+def _read_hits(path: Path, queries: Iterable[str], k: int) -> dict[tuple[str, int], list[Hit]]:
+    """Read the hits of queries that were looked up at this depth or deeper; a damaged file is made anew."""
+    query_set, hits = set(queries), dict[tuple[str, int], list[Hit]]()
+    try:
+        for _, _, entry in parse_lines(path, json.loads):
+            if entry["query"] in query_set and entry["k"] >= k:
+                records = enumerate(entry["hits"][:k], start=1)
+                hits[entry["query"], k] = [Hit(Passage(**one["passage"]), one["score"], rank) for rank, one in records]
+    except RunFolderError:
+        path.unlink()
+        return {}
+    return hits
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    def read(self, queries: Iterable[str], k: int) -> dict[str, list[Hit]]:
-        """Read the hits of queries that were looked up at this depth or deeper; a damaged file is made anew."""
-        query_set, hits = set(queries), dict[str, list[Hit]]()
-        try:
-            for _, _, entry in parse_lines(self._path, json.loads):
-                if entry["query"] in query_set and entry["k"] >= k:
-                    hits[entry["query"]] = [
-                        Hit(Passage(**hit["passage"]), hit["score"], rank)
-                        for rank, hit in enumerate(entry["hits"][:k], start=1)
-                    ]
-        except RunFolderError:
-            self._path.unlink()
-            return {}
-        return hits
-
-    def write(self, hits_by_query: Mapping[str, Sequence[Hit]], k: int) -> None:
-        """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
-        lines = []
-        for query, hits in hits_by_query.items():
-            records = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
-            lines.append(json.dumps({"query": query, "k": k, "hits": records}, ensure_ascii=False) + "\n")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock"):
-                cut_torn_line(self._path)
-                with self._path.open("a", encoding="utf-8") as stream:
-                    stream.writelines(lines)
-        except OSError as error:
-            raise RunFolderError(
-                f"{self._path}: the passages cannot be written: {error.strerror}; name another folder with "
-                "MEDEXAM_CACHE"
-            ) from None
+def _write_hits(path: Path, hits_by_query: Mapping[str, Sequence[Hit]], k: int) -> None:
+    """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
+    lines = []
+    for query, hits in hits_by_query.items():
+        records = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
+        lines.append(json.dumps({"query": query, "k": k, "hits": records}, ensure_ascii=False) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
+            cut_torn_line(path)
+            with path.open("a", encoding="utf-8") as stream:
+                stream.writelines(lines)
+    except OSError as error:
+        message = f"{path}: the passages cannot be written: {error.strerror}; name another folder with MEDEXAM_CACHE"
+        raise RunFolderError(message) from None
 
 
 @dataclass
@@ -82,7 +74,8 @@ class Retrieval:
     settings: RetrievalSettings
     build: Callable[[Progress | None], Retriever] | None = None
     """Opens the retriever, which may make an index; called only when something must be looked up."""
-    cache: HitCache | None = None
+    cache: Path | None = None
+    """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
     size: int | None = None
     """Passages of the corpus; None where it is not here, so that nothing can be looked up."""
     warnings: tuple[str, ...] = ()
@@ -93,8 +86,7 @@ class Retrieval:
     """In a look at prompts, makes what stands for the passages of a query that is new; None: it is no look."""
     _hits: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     _retriever: Retriever | None = None
-    _queue: list[tuple[Sequence[str], int, "Future[list[list[Hit]]]"]] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock)
+    _queue: "SimpleQueue[tuple[Sequence[str], int, Future[list[list[Hit]]]]]" = field(default_factory=SimpleQueue)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Retrieval":
         """Return itself: copies of a program share what was looked up."""
@@ -106,7 +98,7 @@ class Retrieval:
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
         missing = [query for query in queries if (query, k) not in self._hits]
         if missing and self.cache is not None:
-            self._hits |= {(query, k): hits for query, hits in self.cache.read(missing, k).items()}
+            self._hits |= _read_hits(self.cache, missing, k)
         return [query for query in missing if (query, k) not in self._hits]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
@@ -120,8 +112,8 @@ class Retrieval:
         if missing or (questions and self.settings.query == "written"):
             self._look_up(missing, self.settings.k, progress)
 
-    def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> list[list[Hit]]:
-        """Look up any texts, most relevant passages first; not for several threads at once."""
+    def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> None:
+        """Look up any texts; not for several threads at once."""
         if self._retriever is None and self.build is not None:
             self._retriever = self.build(progress)
         missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._hits]
@@ -129,15 +121,11 @@ class Retrieval:
             hits = self._retriever.search([composed(query) for query in missing], k)
             new = dict(zip(missing, map(list, hits), strict=True))
             if self.cache is not None:
-                self.cache.write(new, k)
+                _write_hits(self.cache, new, k)
             self._hits |= {(query, k): query_hits for query, query_hits in new.items()}
-        return [self._hits[query, k] for query in queries]
 
     def _known(self, query: str, k: int) -> list[Hit]:
-        if self.mark is None or (query, k) in self._hits:
-            return self._hits[query, k]
-        cached = None if self.cache is None else self.cache.read([query], k).get(query)
-        return self.mark(k) if cached is None else cached
+        return self._hits[query, k] if self.mark is None or (query, k) in self._hits else self.mark(k)
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show, most relevant first, each once by its best score."""
@@ -192,37 +180,29 @@ class Retrieval:
         if self.mark is not None:
             future.set_result([self._known(query, k) for query in queries])
             return future
-        with self._lock:
-            self._queue.append((queries, k, future))
+        self._queue.put((queries, k, future))
         _search_thread().submit(self._search_waiting)
         return future
 
     def _search_waiting(self) -> None:
         """Search in one pass for all that waits at a depth; those who gave up meanwhile are left out."""
-        with self._lock:
-            requests, self._queue = self._queue, []
+        requests = [self._queue.get() for _ in range(self._queue.qsize())]
         requests = [request for request in requests if request[2].set_running_or_notify_cancel()]
         for depth in {k for _, k, _ in requests}:
             group = [(queries, future) for queries, k, future in requests if k == depth]
             try:
-                hits = iter(self._look_up([query for queries, _ in group for query in queries], depth))
-                for queries, future in group:
-                    future.set_result([next(hits) for _ in queries])
+                self._look_up([query for queries, _ in group for query in queries], depth)
             except Exception as error:
                 for _, future in group:
                     future.set_exception(error)
+            else:
+                for queries, future in group:
+                    future.set_result([self._hits[query, depth] for query in queries])
 
 
 @cache
 def _search_thread() -> ThreadPoolExecutor:
-    """Start one thread for all: retrievers promise nothing of several."""
     return ThreadPoolExecutor(1, thread_name_prefix="medexam-search")
-
-
-def local_reader(settings: ReaderSettings) -> LocalReader:
-    """Find what reads texts by the settings' name."""
-    reader: LocalReader = load_object(settings.finds, LOCAL_READERS)
-    return reader
 
 
 @dataclass
@@ -246,7 +226,7 @@ class ReadAhead:
     def label(self) -> str:
         """The model as people read it. Raises `EngineError` where it cannot be loaded or has no such head."""
         if self._model is None:
-            self._model = local_reader(self.settings).load(self.settings)
+            self._model = load_object(self.settings.finds, LOCAL_READERS).load(self.settings)
         return str(self._model.label)
 
     def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:

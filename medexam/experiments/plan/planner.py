@@ -5,6 +5,7 @@ Planning reads data sets and run folders and asks no model; `medexam plan` print
 
 import logging
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -26,7 +27,7 @@ from medexam.experiments.plan.cells import Plan, PlannedCell, build_cell_program
 from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import HitCache, ReadAhead, Retrieval, local_reader
+from medexam.experiments.plan.passage_lookup import LOCAL_READERS, ReadAhead, Retrieval
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
 from medexam.experiments.store.items import as_asked, describe_golds, describe_replaced, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
@@ -34,7 +35,7 @@ from medexam.files import cache_dir
 from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
-from medexam.plugins import hash_source
+from medexam.plugins import hash_source, load_object
 from medexam.questions import AnySet, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.launch.profile import with_profile
@@ -121,7 +122,6 @@ def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -
 
 
 def _news(cells: Collection[PlannedCell]) -> tuple[str, ...]:
-    """Describe what has changed in the data of the runs that the cells continue, or replace."""
     lines = [describe_lent(cell) for cell in cells]
     lines += (
         describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
@@ -134,12 +134,12 @@ def _news(cells: Collection[PlannedCell]) -> tuple[str, ...]:
 
 def _folder(item: PlannedCell, runs_dir: Path, fresh: bool) -> RunFolder:
     """Find the last run of this experiment and digest, or choose a new name, with `fresh` in any case."""
-    cell, run_digest = item.cell, item.spec_digest
+    cell = item.cell
     model = [cell.model.label] if item.asks_model else []
     alteration = [cell.dataset.alter.label] if cell.dataset.alter else []
     words = [cell.name, *model, cell.program.label, cell.dataset.language, *alteration]
-    folder = RunFolder.last_or_new(words, run_digest, runs_dir, fresh=fresh)
-    if folder.exists() and (record := folder.read_record()).spec_digest != run_digest:
+    folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
+    if folder.exists() and (record := folder.read_record()).spec_digest != item.spec_digest:
         keys = ", ".join(differing_keys(item.identity, record.identity))
         raise RunFolderError(
             f"run {folder.name} was made under another spec (it differs in {keys}); "
@@ -221,11 +221,8 @@ class _Sources:
             question_set, pictures = self._show(data, asking.pictures, keys)
         reader = asking.local_reader
         if reader is not None:
-            try:
+            with suppress(*[CommitUnknownError] * self._only_look):
                 reader = replace(reader, revision=find_encoder_weights(reader.model, reader.revision).revision)
-            except CommitUnknownError:
-                if not self._only_look:
-                    raise
         translations = self._translations(cell)
         retrieval, retriever = self._plan_retrieval(cell, translations)
         identity = build_identity(
@@ -237,7 +234,9 @@ class _Sources:
             model=self._model(cell.model) if program.asks_model else None,
             models={name: self._model(model) for name, model in cell.asked_models.items()},
             # What its answers depend on: its content, and how texts are cut for it.
-            reader=None if reader is None else {"revision": reader.revision, "tokens": [*local_reader(reader).tokens]},
+            reader=None
+            if reader is None
+            else {"revision": reader.revision, "tokens": [*load_object(reader.finds, LOCAL_READERS).tokens]},
             pictures=pictures,
             prompts=self._prompts_of(cell) if program.asks_model else None,
             dspy=None if asking.adapter is None else version("dspy"),
@@ -274,7 +273,7 @@ class _Sources:
             identity = settings.retriever.model_dump(mode="json")
             return Retrieval(settings, warnings=(str(planned),), translations=queries), identity
         planned.check_depth(settings.k)
-        hits = HitCache(cache_dir() / "retrieval" / f"{digest(planned.identity)}.jsonl")
+        hits = cache_dir() / "retrieval" / f"{digest(planned.identity)}.jsonl"
         warnings = planned.warnings(settings.query_language or cell.dataset.language)
         retrieval = Retrieval(
             settings, lambda progress: planned.open(cache_dir(), progress), hits, planned.size, warnings, queries
@@ -282,12 +281,9 @@ class _Sources:
         return retrieval, planned.identity
 
     def _describe_model(self, spec: ModelSpec) -> Mapping[str, Any]:
-        try:
+        with suppress(*[EngineError] * self._only_look):
             return known_model(spec)
-        except EngineError:
-            if not self._only_look:
-                raise
-            return {"engine": spec.engine}
+        return {"engine": spec.engine}
 
     def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
         """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
@@ -326,7 +322,6 @@ def _load(spec: DatasetSpec) -> AnySet:
 
 
 def _plan_retriever(spec: RetrieverSpec) -> PlannedRetriever | MedExamError:
-    """Plan a retriever; return why what it would search is not known here."""
     try:
         return plan_retriever(spec)
     except (CorpusUnreachableError, CommitUnknownError) as error:
@@ -338,16 +333,11 @@ def _check_answerable(cell: CellSpec, items: AnySet) -> None:
 
     Of every other data set the spec alone says so; `medexam.specs.matrix` checks it.
     """
-    asking, tasks = cell.program.asking, [item for item in items.questions if isinstance(item, Task)]
-    program, dataset = f"program {cell.program.kind}", cell.dataset.called
-    if asking.forms is not None and bool(tasks) == ("choice" in asking.forms):
+    asking, groups = cell.program.asking, {item.group for item in items.questions if isinstance(item, Task)}
+    unasked = groups - {*asking.groups} if asking.groups else set[str]()
+    if unasked or (asking.forms is not None and bool(groups) == ("choice" in asking.forms)):
+        form = "are answered in words" if groups else "have numbered options"
         raise SpecError(
-            f"{program} {'chooses an option' if tasks else 'answers in words'}, and the questions of "
-            f"{dataset} {'are answered in words' if tasks else 'have numbered options'}: set program.kind to "
-            f"{'short_answer' if tasks else 'zero_shot'}, or to a module of your own"
-        )
-    if asking.groups and (new_groups := {task.group for task in tasks} - {*asking.groups}):
-        raise SpecError(
-            f"{program} has no prompt for the group {min(new_groups)} of {dataset}: give the questions one of "
-            f"{', '.join(asking.groups)}, or set another program.kind"
+            f"program {cell.program.kind} has no prompt for the questions of {cell.dataset.called}, which {form}"
+            f"{f' (group {min(unasked)})' if unasked else ''}: set another program.kind, or a module of your own"
         )

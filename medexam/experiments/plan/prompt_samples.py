@@ -129,7 +129,6 @@ def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str
 
 
 def _questions(cell: CellSpec) -> list[Question | Task]:
-    """Return three questions of the data set's form; of words in groups, one for each group."""
     language, asking = cell.dataset.language, cell.program.asking
     if cell.dataset.question_form != "choice":
         groups = asking.groups or ("CQ#E", "QP#CE", "Q#CE")
@@ -158,7 +157,6 @@ _offline: ContextVar[bool] = ContextVar("offline", default=False)
 
 @cache
 def _install_guard() -> None:
-    """Have connections refused where `_offline` is set."""
 
     def refuse(event: str, _: tuple[Any, ...]) -> None:
         if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto") and _offline.get():

@@ -142,16 +142,14 @@ class RayExecutor(SpreadExecutor):
         self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Have a machine of the cluster see the run's folder and reach the models."""
-        for model in planned.models:
+        for model in planned.models.values():
             if model not in self._infos:
                 observer.engine_starts(model)
                 self._infos[model] = await self._call(planned.folder.path, _look, model, needs[model])
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers, as that machine said."""
-        return (
-            self._infos.get(planned.cell.models[name] if name else planned.cell.model) if planned.asks_model else None
-        )
+        return self._infos.get(planned.models[name]) if planned.asks_model else None
 
     async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard as a task."""

@@ -43,9 +43,6 @@ _log = logging.getLogger(__name__)
 class Executor:
     """Asks the questions of cells from this process; the cells of a model share its engine."""
 
-    looks_up = True
-    """Whether it is this process whose prompts show demonstrations."""
-
     def __init__(self, **places: Any) -> None:
         """`places` says which servers are asked, in the words of `build_engine`."""
         self._places = places
@@ -55,14 +52,14 @@ class Executor:
         self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
-        for model in planned.models:
+        for model in planned.models.values():
             if model not in self._engines:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model], **self._places)
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
-        engine = self._engines.get(planned.cell.models[name] if name else planned.cell.model)
+        engine = self._engines.get(planned.models[name])
         return engine.info() if engine and planned.asks_model else None
 
     async def ask(
@@ -82,7 +79,7 @@ class Executor:
 
     async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Look again which models answer the cell, and describe what tells them from those at its start."""
-        engines = [engine for model in planned.models if (engine := self._engines.get(model)) is not None]
+        engines = [engine for model in planned.models.values() if (engine := self._engines.get(model)) is not None]
         return [change for engine in engines for change in await find_changes(engine)]
 
     def describe(self) -> dict[str, Any] | None:
@@ -131,7 +128,7 @@ class Runner:
         no price.
         """
         for planned in self._plan.cells if self.spending.limits.cost is not None else ():
-            for model in planned.models if planned.asks_model and planned.pending else ():
+            for model in planned.models.values() if planned.asks_model and planned.pending else ():
                 if not model.is_free and list_prices(model) is None:
                     raise SpecError(
                         f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
@@ -216,9 +213,9 @@ class Runner:
         def progress(count: int) -> None:
             if stopping.is_set():
                 raise asyncio.CancelledError
-            self._observer.passages_encoded(planned, count)
+            self._observer.passages_encoded(count)
 
-        looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress, nearest=self._executor.looks_up))
+        looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress))
         try:
             # A thread cannot be cancelled, only asked to stop: unshielded, it would continue unseen and write to an
             # index that the next run opens.
@@ -254,7 +251,7 @@ class Runner:
         self, planned: PlannedCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models = planned.named_models
+        models = planned.models
         infos = {name: self._executor.info(planned, name) for name in models}
         by_model = self.spending.by_model if questions else {}
         environment = build_environment(models, infos, before, seconds, questions, by_model)

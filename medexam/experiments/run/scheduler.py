@@ -145,7 +145,6 @@ class Scheduler:
         self._changed.set()
 
     async def _ask(self, question: Any) -> None:
-        self._observer.asked()
         prediction, error, discarded = await answer(self._planned, question)
         if isinstance(error, _HOPELESS):
             self._is_stopped = True

@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 from medexam.predictions import Prediction, Status
-from medexam.predictions.calls import ModelCall
 from medexam.specs.dataset import EXAMPLES
 
 
@@ -111,12 +110,6 @@ class Spending:
         self.cost += self._count(None, prompt, completion)
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
         self.most = {name: max(self.most.get(name, 0), getattr(self, name) - before[name]) for name in _COUNTED}
-
-    def add_call(self, call: ModelCall) -> None:
-        """Count a call that belongs to no question."""
-        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
-        self.calls, self.tokens = self.calls + 1, self.tokens + prompt + completion
-        self.cost += self._count(None, prompt, completion)
 
     def _count(self, model: str | None, prompt: int, completion: int) -> float:
         """Count tokens of a model, and return their dollars; 0 without a price."""

@@ -41,7 +41,7 @@ def check_spreadable(cells: Sequence[PlannedCell]) -> None:
     """Raise `SpecError` if a cell has what several processes cannot share."""
     for planned in cells:
         reason = "program.reader reads passages in one process" if planned.cell.program.asking.local_reader else ""
-        for model in planned.models:
+        for model in planned.models.values():
             if model.ask_engine("works_in_folder") or model.engine == "embedded":
                 reason = f"engine {model.engine} works in one process"
             elif model.start:
@@ -52,8 +52,6 @@ def check_spreadable(cells: Sequence[PlannedCell]) -> None:
 
 class SpreadExecutor(Executor):
     """An executor over shards; a subclass knows where their processes run."""
-
-    looks_up = False
 
     def __init__(self, number: int) -> None:
         """Divide the questions of each cell into `number` parts."""
@@ -156,7 +154,6 @@ class SpreadExecutor(Executor):
                 spending.add(prediction)
                 if prediction.question not in keys:
                     keys.add(prediction.question)
-                    observer.asked()
                     observer.answered(prediction)
             for line in self._read_new(shards / f"{part}.err"):
                 text = hide_secrets(line.decode(errors="replace")).rstrip()

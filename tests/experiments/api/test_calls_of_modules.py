@@ -1,7 +1,6 @@
-"""Calls that a module makes in DSPy's threads or its own count at the model; a module is called as DSPy calls it."""
+"""Calls that a module makes in DSPy's threads count at the model; a module is called as DSPy calls it."""
 
 import logging
-from threading import Thread
 
 import dspy
 import pytest
@@ -32,16 +31,10 @@ class Counted(DummyLM):
 class Thrice(dspy.Module):
     """Asks three times, in one of the ways that DSPy and Python have."""
 
-    def __init__(self, way, lm) -> None:
+    def __init__(self, way) -> None:
         super().__init__()
         self.way = way
-        self.lm = lm
         self.answer = dspy.Predict("question -> answer")
-
-    def ask(self, question, replies):
-        # A thread of one's own knows nothing of the script's context.
-        with dspy.context(lm=self.lm):
-            replies.append(self.answer(question=question))
 
     def forward(self, question):
         asked = [dspy.Example(question=question).with_inputs("question")] * 3
@@ -55,14 +48,6 @@ class Thrice(dspy.Module):
                     self.answer(question=question)
                     self.answer(question=question)
                     return self.answer(question=question)
-            case "threads":
-                replies = []
-                threads = [Thread(target=self.ask, args=(question, replies)) for _ in "123"]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                return replies[0]
         return None
 
 
@@ -77,11 +62,11 @@ def evaluate(tmp_path):
     return call
 
 
-@pytest.mark.parametrize("way", ["parallel", "batch", "tracked", "threads"])
+@pytest.mark.parametrize("way", ["parallel", "batch", "tracked"])
 def test_a_limit_of_calls_holds_wherever_a_module_asks(evaluate, way) -> None:
     lm = Counted()
     with dspy.context(lm=lm):
-        evaluation = evaluate(Thrice(way, lm), limits=medexam.Limits(calls=12))
+        evaluation = evaluate(Thrice(way), limits=medexam.Limits(calls=12))
     # Two examples in flight, of three calls each, may be finished.
     assert 12 <= lm.calls <= 18
     assert evaluation.pending > 0

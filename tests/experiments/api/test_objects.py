@@ -143,23 +143,17 @@ def test_what_a_module_returns_is_kept(ask_with, model, make, kept) -> None:
     assert [(one.answer, one.outputs or None) for one in run.predictions.values()] == [kept] * 2
 
 
-def test_a_model_of_set_lm_is_the_runs(ask_with, model) -> None:
-    own = Told()
-    own.set_lm(model)
-    (plain,), (same,), (alone,) = ask_with(Told(), model), ask_with(own, model), ask_with(own, None)
-    assert plain.id == same.id == alone.id
-    assert own.answer.lm is model
+def test_a_model_of_set_lm_is_refused(ask_with, model) -> None:
+    (own := Told()).set_lm(model)
     with pytest.raises(SpecError, match="set_lm"):
-        ask_with(own, DummyLM({"question": {"answer": "2"}}))
+        ask_with(own, model)
 
 
-def test_the_adapter_of_dspy_is_heeded(ask_with, model, capsys) -> None:
+def test_the_adapter_of_dspy_is_heeded(ask_with, model) -> None:
     (plain,) = ask_with(Told(), model, limit=2)
     with dspy.context(adapter=dspy.XMLAdapter()):
         (tagged,) = ask_with(Told(), model, limit=2)
-        ask_with("longest", model, limit=2)
     assert plain.id != tagged.id
-    assert "applies only to modules" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -82,12 +82,6 @@ def test_a_budget_of_tokens_ends_with_the_best_so_far_and_a_larger_one_continues
     assert [more.record[name] for name in ("calls", "tokens")] == [whole.record[name] for name in ("calls", "tokens")]
 
 
-def test_minutes_that_are_over_end_it(optimize) -> None:
-    done = optimize({"optimizer.max_minutes": 1e-7})
-    assert (done.record["ending"], done.trials, "minutes" in done.record["why"]) == ("budget", [], True)
-    assert not (done.folder / "program.json").exists()
-
-
 def test_exam_score_takes_a_third_for_a_wrong_answer(optimize) -> None:
     trial = optimize({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"}).trials[0]
     wrong = trial["n"] - trial["right"] - trial["unanswered"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.experiments import run_report
+from medexam.experiments import Report
 
 ZERO_SHOT = {"kind": "zero_shot"}
 EMBEDDED = {"engine": "embedded"}
@@ -29,7 +29,7 @@ def test_costs_are_given_a_question_and_a_right_answer(run_with) -> None:
     assert tuple(costs["completion_tokens"].values()) == (100, 5.0, 20.0)
     assert tuple(costs["seconds"].values()) == (12.5, 0.5, 2.0)
     assert (costs["questions_per_s"], costs["gpu_seconds"], costs["usd"]) == (2.0, None, None)
-    report = run_report(run)
+    report = Report([run]).markdown()
     for row in ("| Prompt tokens | 1,800 | 90 | 360 |", "| Completion tokens | 100 | 5 | 20 |"):
         assert row in report
     assert "| Seconds | 12.5 | 0.5 | 2 |" in report
@@ -38,7 +38,7 @@ def test_costs_are_given_a_question_and_a_right_answer(run_with) -> None:
 def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(run_with) -> None:
     run = run_with("r", **ENVIRONMENT | {"engine": {"engine": "embedded", "details": {"device": "cuda:0"}}})
     assert run.costs["gpu_seconds"] == run.costs["seconds"]
-    assert "| GPU-seconds | 12.5 | 0.5 | 0.5 |" in run_report(run)
+    assert "| GPU-seconds | 12.5 | 0.5 | 0.5 |" in Report([run]).markdown()
     run = run_with("r", **ENVIRONMENT | {"engine": {"engine": "vllm", "details": {}}})
     assert run.costs["gpu_seconds"] is None
 
@@ -52,4 +52,4 @@ def test_what_is_not_known_is_none(run_with) -> None:
     assert set(run_with("r", model=None).costs.values()) == {None}
     assert run_with("f", model=None, **ENVIRONMENT).costs["seconds"] is None
     assert run_with("w", **ENVIRONMENT).costs["seconds"]["per_right"] is None
-    assert "Prompt tokens" not in run_report(run_with("r", model=None))
+    assert "Prompt tokens" not in Report([run_with("r", model=None)]).markdown()
