@@ -71,7 +71,10 @@ class Executor:
         others = {name: build_lm(one, self._engines[one], asked=name) for name, one in cell.asked_models.items()}
         with planned.folder.appending(log) as lines, in_bulk(lm, others), gc_seldom():
             # A program that asks no model has one question in flight.
-            scheduler = Scheduler(planned, lines, observer, spending, lambda: engine.concurrency if engine else 1)
+            in_flight = spending.limits.in_flight
+            scheduler = Scheduler(
+                *(planned, lines, observer, spending), lambda: (in_flight or engine.concurrency) if engine else 1
+            )
             if (work_in := getattr(engine, "work_in", None)) is not None:
                 async with work_in(planned.folder.path, lambda: len(scheduler.tasks)):
                     return await scheduler.run()
