@@ -56,9 +56,7 @@ class HashServer(Wire):
 
     def _text(self, prompt: str, body: dict[str, Any]) -> str:
         schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
-        options = (body.get("structured_outputs") or {}).get("choice")
-        if tokens := body.get("allowed_token_ids"):
-            options = list(map(chr, tokens))
+        options = list(map(chr, body.get("allowed_token_ids") or ()))
         if schema:
             options = [json.dumps({"answer": one}) for one in schema["properties"]["answer"]["enum"]]
         return options[hashed(prompt) % len(options)] if options else write_reply(prompt)

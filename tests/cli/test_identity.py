@@ -104,7 +104,7 @@ def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypat
             """Registers the other server at the first question."""
 
             def append(self, request):
-                if request[0] == "/v1/completions" and "structured_outputs" not in request[1]:
+                if request[0] == "/v1/completions":
                     registry.add(RegisteredServer(other.address, "tiny", host_name(), 1))
                 super().append(request)
 

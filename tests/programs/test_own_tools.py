@@ -108,7 +108,7 @@ def test_tools_go_over_the_wire_in_its_own_form(own_run, served) -> None:
 
 
 def test_a_server_without_tools_and_schemas_is_asked_in_words(own_run, served) -> None:
-    with serving(Wire(refused_fields=("tools", "response_format"), structured=False)) as wire:
+    with serving(Wire(refused_fields=("tools", "response_format"))) as wire:
         own_run(AGENT, "Agent", {"*": "x"}, limit=2, model=served(wire))
     asked = wire.bodies("/v1/chat/completions") + wire.bodies("/v1/completions")
     assert any("tool_calls" in json.dumps(body) and "tools" not in body for body in asked)

@@ -18,7 +18,6 @@ class TGI(Wire):
     owner: str | None = "tiny"
     version: str | None = None
     tokenize: bool = False
-    structured: bool = False
     allowed: bool = False
     echo: bool = False
     named: bool = False
@@ -51,7 +50,6 @@ class _LaptopServer(Wire):
     """Chat and one completion at a time, with JSON as the only constraint; its `json_object` may be any JSON."""
 
     version: str | None = None
-    structured: bool = False
     allowed: bool = False
     echo: bool = False
     named: bool = False

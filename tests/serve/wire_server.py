@@ -43,7 +43,6 @@ class Wire:
     empty: bool = True
     """Take a system message without words."""
     allowed: bool = True
-    structured: bool = True
     lists: bool = True
     token_ids: bool = True
     schema: bool = True
@@ -166,11 +165,8 @@ class Wire:
 
     def _completion(self, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
         text, allowed = f"x{self._drawn(body)}", body.get("allowed_token_ids")
-        choice = (body.get("structured_outputs") or {}).get("choice")
         if allowed and self.allowed:
             text = chr(allowed[len(prompt) % len(allowed)])
-        elif choice and self.structured:
-            text = choice[len(prompt) % len(choice)]
         reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
         if body.get("logprob_token_ids") and self.named:
             written = _write(allowed or [ord(text)], body) if self.allowed else [ord(text)]
@@ -217,9 +213,7 @@ class Wire:
         if prompt is None:
             return 400, _fault("the template refuses")
         prompt += "#" * 16 * pictures * (self.sight == "reads")
-        text, regex = "hello", (body.get("structured_outputs") or {}).get("regex")
-        if regex and self.structured:
-            text = regex.replace("\\", "").replace("(", "").replace(")", "").split("|")[0]
+        text = "hello"
         format_ = body.get("response_format") or {}
         if self.schema and format_ and format_["type"] not in self.forms:
             return self.form_status, _fault("response_format: unexpected type")

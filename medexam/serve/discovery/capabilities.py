@@ -54,9 +54,8 @@ class Capabilities(FrozenModel):
     renders: bool = False
     """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
     allowed_token_ids: bool = False
-    structured_outputs: bool = False
     choice_form: ChoiceForm | None = None
-    """What holds a chat reply to a choice beside these; None if nothing does, or none was needed."""
+    """What holds a chat reply to a choice; None if nothing does."""
     prefills: bool | None = None
     """Whether it takes the opening words of a reply beside that form; None if none were shown to it."""
     neutral: dict[str, int | float] = Field(default_factory=dict)
@@ -130,7 +129,7 @@ class Capabilities(FrozenModel):
         """How a choice is enforced here; None if it cannot be."""
         if self.renders and self.allowed_token_ids:
             return "prefill"
-        return "structured_outputs" if self.structured_outputs else self.choice_form
+        return self.choice_form
 
     @property
     def reads(self) -> frozenset[ReadBy]:
@@ -165,7 +164,7 @@ class Capabilities(FrozenModel):
     def describe(self) -> dict[str, str]:
         """Return way of asking -> what becomes of it here, in words."""
         refusals = {feature: f": {words}" for feature, words in self.refusals.items()}
-        guided = f"by {self.guided_by}" if self.guided_by else f"no{refusals.get('structured_outputs', '')}"
+        guided = f"by {self.guided_by}" if self.guided_by else f"no{refusals.get('json_schema', '')}"
         if not self.probed:
             guided = "by json_schema" if self.takes_schema else "known once it is asked"
         told = "thinking" in self.fields or "reasoning_effort" in self.fields

@@ -174,5 +174,5 @@ def _advise(record: Capabilities) -> Iterator[str]:
             refusal = record.refusals.get(field_name)
             manner = f"refused ({refusal})" if refusal else "ignored"
             yield f"{field_name} is {manner}, so {cost}: upgrade to vLLM 0.29 or later"
-    if record.guided_by == "prefill" and not record.structured_outputs:
+    if record.guided_by == "prefill" and not record.choice_form:
         yield "only choices that are single tokens can be enforced: upgrade to vLLM 0.12 or later"

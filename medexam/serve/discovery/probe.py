@@ -66,11 +66,9 @@ _SYSTEM = "Be brief."
 _PROMPT = "Two and two make"
 _LETTER = "Q"
 """No model continues the prompt with this unless it is made to."""
-_WORD = "zyzzyva"
 _NAMED = 9
 """Tokens that are named beside the letter: as many as an exam has options, and vLLM allows twenty."""
 _GREETING_TOKENS = 32
-_STRUCTURED = "structured_outputs"
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
@@ -219,7 +217,6 @@ class _Probe:
                 return bool(await self._complete(_PROMPT, **fields))
             return bool((await self.chat({"messages": [_user("Hello")], **fields})).get("choices"))
 
-        structured = await self._obeys_structured_outputs(renders)
         thinks = shows_thinking(greeting) if chat else None
         room = card["max_model_len"] // 2 if card.get("max_model_len") else THINKING_TOKENS
         if thinks and not vllm:
@@ -227,7 +224,7 @@ class _Probe:
             while room and not await self.chat({**hello, "max_tokens": HOSTED_TOKENS + room}):
                 room //= 2
         form, prefills = None, None
-        if chat and not structured:
+        if chat:
             form, prefills = await self._find_choice_form(room if thinks else 0)
 
         return Capabilities(
@@ -249,7 +246,6 @@ class _Probe:
             room=room,
             renders=renders,
             allowed_token_ids=allowed,
-            structured_outputs=structured,
             neutral=await find_neutral(draws, vllm=vllm),
             limit=limit,
             tokenizes=letter is not None,
@@ -486,14 +482,6 @@ class _Probe:
         body = {"max_tokens": 1, "temperature": 1.0, "seed": 0, **fields}
         reply = await self.post(f"{self.endpoint.base}/completions", body, "choices")
         return len(reply.get("choices") or ()) == 2
-
-    async def _obeys_structured_outputs(self, renders: bool) -> bool:
-        if renders:
-            choice: Any = {"structured_outputs": {"choice": [_WORD]}}
-            return (await self._complete(_PROMPT, _STRUCTURED, max_tokens=16, **choice)).get("text") == _WORD
-        constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
-        body = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16, **constraint}
-        return first_message(await self.chat(body, _STRUCTURED)).get("content") == _WORD
 
 
 async def _together(*calls: Any) -> Any:

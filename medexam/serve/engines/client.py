@@ -1,15 +1,14 @@
 """The engine of one model behind a wire: on one or several servers, or at a provider that litellm knows.
 
 A choice is asked as the next token where the server shows it: the dialogue is rendered, the reply's opening words are
-appended, and one token is allowed among the choices' own. One request holds many such prompts. Elsewhere a grammar or a
-JSON schema enforces it. Free replies are completions of rendered text too, several in a request if they are short. If
+appended, and one token is allowed among the choices' own. One request holds many such prompts. Elsewhere a JSON schema
+enforces it. Free replies are completions of rendered text too, several in a request if they are short. If
 the model may reason, or its template cannot be seen, they are asked on the chat endpoint. This module knows messages,
 tokens and choices, not what they mean; litellm carries every request.
 """
 
 import json
 import logging
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -65,8 +64,6 @@ _MOST_REPLIES = 32
 """The most free replies of one request: all of them wait for the longest."""
 _SHORT = 128
 """Tokens of a short reply; longer ones differ so much in length that each is asked alone."""
-_GRAMMAR_TOKENS = 64
-"""Room for a choice of several tokens; the grammar ends the reply."""
 _LENGTHS = ("min_tokens", "ignore_eos", "stop_token_ids")
 """Fields that say how long a reply may be; a choice is as long as it is."""
 _TAIL = 24
@@ -292,30 +289,25 @@ class ClientEngine:
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], sampling: Sampling
     ) -> list[Generation]:
-        """Ask for replies that are choices behind `prefill`: the next token, or else by a grammar."""
+        """Ask for replies that are choices behind `prefill`, as the next token if each is one."""
         prompt = await self._render(messages, prefill, choosing=True)
         ids = await self._find_ids(prompt, prefill, choices) if self._record.guided_by == "prefill" else None
-        if ids is None and not self._record.structured_outputs:
+        if ids is None:
             return await self._choose_in_chat(messages, prefill, choices, sampling)
-        body = self._choice_body(self._fields(sampling, choosing=True), choices, ids)
-        replies = await self._choices.submit(body, prompt)
-        self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
-        by_token, chosen = dict(zip(ids or (), choices, strict=False)), []
+        replies = await self._choices.submit(self._choice_body(self._fields(sampling, choosing=True), ids), prompt)
+        self._enforced["prefill"] += 1
+        by_token, chosen = dict(zip(ids, choices, strict=True)), []
         for generation, tokens in replies:
-            is_told = bool(by_token and tokens)
-            choice = by_token.get(tokens[0]) if is_told else None
-            one = _become(generation, choice) if choice else _strip(generation, "", () if is_told else choices)
-            chosen.append(replace(one, finish_reason="stop"))
+            # A server that returns no tokens returns a text, however it is spaced.
+            texts = (choice for choice in choices if choice.strip() == generation.words.strip())
+            if (choice := by_token.get(tokens[0]) if tokens else next(texts, None)) is None:
+                raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
+            chosen.append(replace(_become(generation, choice), finish_reason="stop"))
         return chosen
 
     # A run has as many bodies as numbers of options.
-    def _build_choice_body(self, fields: str, choices: tuple[str, ...], ids: tuple[int, ...] | None) -> str:
-        """Build a request for one of the choices, as JSON: one of their tokens `ids`, or by a grammar if that is
-        None.
-        """
-        grammar = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": choices}}
-        constraint = grammar if ids is None else {"max_tokens": 1, "allowed_token_ids": ids}
-        return json.dumps({**json.loads(fields), **constraint}, sort_keys=True)
+    def _build_choice_body(self, fields: str, ids: tuple[int, ...]) -> str:
+        return json.dumps({**json.loads(fields), "max_tokens": 1, "allowed_token_ids": ids}, sort_keys=True)
 
     async def _find_ids(self, prompt: str, prefill: str, choices: tuple[str, ...]) -> tuple[int, ...] | None:
         """Find one distinct token per choice right after a prompt, in order; None unless each is a single token there.
@@ -338,15 +330,8 @@ class ClientEngine:
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], sampling: Sampling
     ) -> list[Generation]:
-        """Let the grammar write the opening words too, because nothing can be appended to an unseen prompt; or ask for
-        JSON behind the opening words as a message.
-        """
+        """Ask for JSON with one of the choices, behind the opening words as a message if the model takes that."""
         record, fields = self._record, json.loads(self._fields(sampling, choosing=True))
-        if record.structured_outputs:
-            pattern = f"{_escape(prefill)}({'|'.join(map(_escape, choices))})"
-            replies = await self._chat(messages, {**fields, "structured_outputs": {"regex": pattern}}, room=0)
-            self._enforced["structured_outputs"] += 1
-            return [one if one.withheld else _strip(one, prefill, choices) for one in replies]
         if record.choice_form is None:
             raise UnsupportedFeatureError(
                 f"the choices {list(choices)} are not single tokens, and nothing else holds {self.model} to them",
@@ -357,10 +342,8 @@ class ClientEngine:
         self._enforced[record.choice_form] += 1
         return [one if one.withheld else _become_parsed(one, choices) for one in replies]
 
-    async def _chat(
-        self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any], room: int | None = None
-    ) -> list[Generation]:
-        body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room if room is None else room)
+    async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Generation]:
+        body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room)
         samples = body.get("n", 1)
 
         async def send(server: Server) -> list[Generation]:
@@ -535,23 +518,6 @@ def _read_completions(
     return choices, replies
 
 
-def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Generation:
-    """Return a reply as the choice behind `prefill` that it is, however it is spaced; raises `ProviderError` if it is
-    none.
-    """
-    text = generation.words
-    rest = text.removeprefix(prefill).strip() if text.startswith(prefill) else None
-    choice = next((choice for choice in choices if choice.strip() == rest), None)
-    if choice is None:
-        raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-    return _become(generation, choice)
-
-
 def _become(generation: Generation, choice: str) -> Generation:
     """Return the generation with this choice as all that it says."""
     return replace(generation, reply=choice, text=None, thinking=None, tool_calls=(), source=None)
-
-
-def _escape(text: str) -> str:
-    """Escape the text as a pattern; `re.escape` would also escape spaces, which grammar engines refuse."""
-    return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)

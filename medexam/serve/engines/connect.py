@@ -168,8 +168,7 @@ def _check_needs(needs: EngineNeeds, record: Capabilities) -> None:
     if needs.plain and not record.completes:
         raise EngineError(f"{server} cannot continue plain text; {way_out}")
     # Answers to pictures are asked as a chat.
-    in_chat = record.structured_outputs or record.choice_form
-    if needs.guided and not (in_chat if needs.pictures else record.guided_by):
+    if needs.guided and not (record.choice_form if needs.pictures else record.guided_by):
         refusals = "; ".join(f"{name} is refused ({words})" for name, words in record.refusals.items())
         raise AnswerFormatError(
             f"{server} was asked for an impossible choice, and no form of request brought it"

@@ -50,7 +50,5 @@ def test_a_reply_counts_for_what_it_is(engine: str, ask_kinds) -> None:
 
 
 def test_a_filtered_choice_is_filtered(ask_kinds) -> None:
-    predictions = ask_kinds(
-        "litellm", EndingWire(kinds=("filtered",), tokenize=False, structured=False), answer_format="guided"
-    )
+    predictions = ask_kinds("litellm", EndingWire(kinds=("filtered",), tokenize=False), answer_format="guided")
     assert {str(one.reason) for one in predictions.values()} == {"filtered"}

@@ -77,7 +77,7 @@ async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry,
 
 
 async def test_a_server_of_another_kind_stays_out(registry, caplog) -> None:
-    lesser, other, good = Wire(structured=False), Wire(models=("big",)), Wire()
+    lesser, other, good = Wire(allowed=False), Wire(models=("big",)), Wire()
     with serving(Wire()) as first, serving(lesser), serving(other), serving(good):
         registry.add(entry(first))
         engine = await build(registry)
@@ -85,7 +85,7 @@ async def test_a_server_of_another_kind_stays_out(registry, caplog) -> None:
         first.drop = True
         await replies(engine, [ASKED] * 3)
         assert "stays out" in caplog.text
-        assert "structured_outputs" in caplog.text
+        assert "allowed_token_ids" in caplog.text
         assert set(engine.info().endpoints) == {first.address, good.address}
         assert not other.requests
         await engine.aclose()

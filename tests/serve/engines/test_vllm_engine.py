@@ -79,7 +79,7 @@ async def test_choices_travel_together_as_next_tokens_and_each_finds_its_questio
     [(Wire(allowed=False), CHOICES), (Wire(), ["yes", "no"]), (Wire(tokenize=False), CHOICES)],
     ids=["ignores allowed_token_ids", "choices of several tokens", "gateway without tokenize"],
 )
-async def test_a_grammar_stands_in_where_next_tokens_cannot(wire: Wire, choices: list[str]) -> None:
+async def test_a_schema_stands_in_where_next_tokens_cannot(wire: Wire, choices: list[str]) -> None:
     with serving(wire):
         async with reaching(wire, needs=GUIDED) as engine:
             answer = await reply(engine, choose(choices=choices))

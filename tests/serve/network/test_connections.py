@@ -119,7 +119,7 @@ OWN = [
 async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, choices: list[str] | None) -> None:
     with (
         serving(Wire()) as thief,
-        serving(Wire(models=(name.partition("/")[2],), tokenize=False, structured=False)) as wire,
+        serving(Wire(models=(name.partition("/")[2],), tokenize=False)) as wire,
     ):
         async with reaching(wire, engine="litellm", name=name, temperature=1.0, api_key_env="MY_KEY") as engine:
             wire.moved |= {path: thief.address + path.removeprefix("/v1") for path in (CHAT, COMPLETIONS)}

@@ -117,10 +117,10 @@ async def test_a_server_behind_a_filter() -> None:
 
 @pytest.mark.parametrize("row", read_cases("refusal_forms"), ids=lambda row: row["server"])
 async def test_what_a_refusal_says_is_kept_whole(row: dict[str, str]) -> None:
-    refusing = Refusing(status=422, said=row["body"], kind=row["type"], field_alone="structured_outputs")
+    refusing = Refusing(status=422, said=row["body"], kind=row["type"], field_alone="response_format")
     with serving(refusing) as wire:
         seen = await probe_endpoint(Endpoint(wire.address, "EMPTY"), None)
-    assert seen.refusals["structured_outputs"].endswith(row["said"])
+    assert seen.refusals["json_schema"].endswith(row["said"])
 
 
 async def test_a_refusal_that_quotes_the_key_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
