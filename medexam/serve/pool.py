@@ -33,8 +33,6 @@ Result = TypeVar("Result")
 
 _GATEWAY = (502, 504)
 """What a gateway answers when the server behind it is gone."""
-_LONGEST_COOLDOWN = 12
-"""After n failures in a row a server is left alone n times as long, up to this factor."""
 _STREAM: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _GATHER_S = 0.002
 """What the first prompt of a batch waits for others."""
@@ -56,8 +54,8 @@ class Server:
     """The connections to `endpoint`."""
     outstanding: int = 0
     """Prompts that it was sent and has not answered."""
-    failures: int = 0
-    """Failed calls in a row."""
+    failed: bool = False
+    """Its latest call failed."""
     retry_at: float = 0.0
     """End of its cooldown, on the monotonic clock."""
     unverified: bool = False
@@ -107,20 +105,15 @@ class Server:
 
     def is_ready(self) -> bool:
         """Return whether it may be asked; after its cooldown one that failed is asked one thing, until it answers."""
-        return not self.failures or (time.monotonic() >= self.retry_at and not self.outstanding)
+        return not self.failed or (time.monotonic() >= self.retry_at and not self.outstanding)
 
     def record_failure(self, fault: CallError) -> None:
-        """Begin a cooldown: as long as the server asks for, or longer with each failure in a row.
-
-        What fails during a cooldown failed with the rest: a server that dies loses all its calls at once, and would
-        otherwise be left alone for a minute after a restart of seconds.
-        """
+        """Begin a cooldown, as long as the server asks for; what fails during one failed with the rest."""
         lost = isinstance(fault, TransportError) or fault.status in _GATEWAY
         self.unverified = self.unverified or (lost and self.endpoint is not None)
         now = time.monotonic()
-        if not self.failures or now >= self.retry_at:
-            self.failures += 1
-            self.retry_at = now + (fault.retry_after or TIMING.cooldown_s * min(self.failures, _LONGEST_COOLDOWN))
+        if not self.failed or now >= self.retry_at:
+            self.failed, self.retry_at = True, now + (fault.retry_after or TIMING.cooldown_s)
 
 
 class ServerPool:
@@ -196,8 +189,9 @@ class ServerPool:
             self._next_look = time.monotonic() + TIMING.poll_s
 
     async def _least_busy(self) -> Server:
-        """Choose of the servers that are ready the one with the fewest outstanding prompts; else the one that failed
-        least. Wait for one if there is none; raises `TransportError`.
+        """Choose of the servers that are ready the one with the fewest outstanding prompts; else the next that is.
+
+        Wait for one if there is none; raises `TransportError`.
         """
         deadline = time.monotonic() + self._wait_s
         while not self.servers:
@@ -208,8 +202,7 @@ class ServerPool:
         ready = [server for server in self.servers.values() if server.is_ready()]
         if ready:
             return min(ready, key=lambda server: server.outstanding)
-        # All cool down: the one that failed least is the likeliest to be back.
-        return min(self.servers.values(), key=lambda server: (server.failures, server.retry_at))
+        return min(self.servers.values(), key=lambda server: server.retry_at)
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int = 1) -> T:
         """Return what `send` returns for the least busy server; a curable failure is tried again, elsewhere or later.
@@ -232,7 +225,7 @@ class ServerPool:
                 raise
             finally:
                 server.outstanding -= weight
-            server.failures = 0
+            server.failed = False
             return reply
 
         def is_one_ready() -> bool:

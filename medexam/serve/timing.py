@@ -21,7 +21,7 @@ class Timing:
     patience_s: float = 60.0
     """After this no further attempt begins, beyond the time that two timeouts take."""
     cooldown_s: float = 5.0
-    """How long a server is left alone after its first failure."""
+    """How long a server is left alone after a failure."""
     probe_silence_s: float = 30.0
     """Silence after which a server that is probed is given up. All that a probe asks is short."""
     notice_s: float = 10.0
