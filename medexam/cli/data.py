@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 UNSOUND = 2
 app = typer.Typer(help="List, check, show and fetch data sets.", no_args_is_help=True)
 
-KindOption = Annotated[
-    str | None, typer.Option("--kind", help="With --path, your own questions: choice, short_answer or spans.")
-]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it.")]
 NameOrSpec = Annotated[
-    str | None,
+    str,
     typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it, or a spec of your own."),
 ]
 Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all by default.")]
@@ -104,10 +101,9 @@ def stats(
 
 @app.command()
 def check(
-    name: NameOrSpec = None,
+    name: NameOrSpec,
     language: Languages = None,
     path: PathOption = None,
-    kind: KindOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count a data set's questions and list every anomaly; exit code 2 when there are errors.
@@ -120,11 +116,11 @@ def check(
     from medexam.datasets import check_exam_set
     from medexam.datasets.checking import check_own_set
 
-    own_spec = _find_own(name, path, kind)
+    own_spec = _find_own(name)
     if own_spec is not None:
         report = check_own_set(own_spec)
     else:
-        report = check_exam_set(str(name), cast("list[Language] | None", language), path)
+        report = check_exam_set(name, cast("list[Language] | None", language), path)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:
@@ -136,15 +132,14 @@ def check(
 @app.command()
 def show(
     context: typer.Context,
+    name: NameOrSpec,
     limit: Annotated[int, typer.Option(help="How many questions, spread over the exams.")] = 3,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of a spec's dataset: years=2016.")
     ] = None,
-    name: NameOrSpec = None,
     key: Annotated[str | None, typer.Option(help="One question, by its key.")] = None,
     language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
     path: PathOption = None,
-    kind: KindOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print real questions with the official answer marked.
@@ -158,7 +153,7 @@ def show(
     from medexam.specs import DatasetSpec, parse_overrides
     from medexam.specs.validation import validate
 
-    own_spec = _find_own(name, path, kind)
+    own_spec = _find_own(name)
     fields: dict[str, Any] = (
         {"name": name, "language": language, "path": path} if own_spec is None else own_spec.model_dump()
     )
@@ -209,27 +204,18 @@ def fetch(
         )
 
 
-def _find_own(name: str | None, path: Path | None, kind: str | None) -> "DatasetSpec | None":
-    """Find the questions of one's own that a command line means, by a spec file or by --path and --kind; None if none.
-
-    Raises `SpecError` if it names neither these nor a data set.
-    """
+def _find_own(name: str) -> "DatasetSpec | None":
+    """Find the questions of one's own that a spec file asks; None if a data set is named."""
     from medexam.specs import DatasetSpec, load_document
     from medexam.specs.validation import validate
 
-    if kind is not None:
-        if path is None:
-            raise SpecError("--kind and --path belong together: give both, the format of your questions and their file")
-        return validate(DatasetSpec, {"kind": check_kind(kind), "path": path})
-    if name is not None and name.endswith((".yaml", ".yml")):
-        tree = load_document(name).get("dataset", {})
-        spec = validate(DatasetSpec, {"name": tree} if isinstance(tree, str) else tree)
-        if spec.kind is None:
-            raise SpecError(f"{name} asks {spec.name}, which ships: give that name instead of a file")
-        return spec
-    if name is None:
-        raise SpecError("give the name of a data set, a spec of your own questions, or --path with --kind")
-    return None
+    if not name.endswith((".yaml", ".yml")):
+        return None
+    tree = load_document(name).get("dataset", {})
+    spec = validate(DatasetSpec, {"name": tree} if isinstance(tree, str) else tree)
+    if spec.kind is None:
+        raise SpecError(f"{name} asks {spec.name}, which ships: give that name instead of a file")
+    return spec
 
 
 def check_kind(kind: str | None) -> Any:

@@ -68,7 +68,8 @@ def test_standard_names_need_no_spec(medexam, tmp_path) -> None:
         {"question": "R?", "options": ["a"], "answer": "a"},
     ]
     (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, out, _ = medexam("data", "check", "--path", "my.jsonl", "--kind", "choice")
+    (tmp_path / "my.yaml").write_text("dataset: {kind: choice, path: my.jsonl}")
+    code, out, _ = medexam("data", "check", "my.yaml")
     assert code == 2
     assert "line 2, column options: a question needs at least two options, this one has 1" in " ".join(out.split())
 
