@@ -20,4 +20,4 @@ def api_page() -> str:
 
 def home(name: str) -> str:
     """Find the dotted path of the module that defines a public name, and the name."""
-    return f"medexam.{medexam._HOMES[name]}.{name}"
+    return f"{getattr(medexam, name).__module__}.{name}"

@@ -69,8 +69,8 @@ def resolve_name(name: str, group: str) -> tuple[str, str]:
     A name that a package adds may have its group before it, as it is stored. Raises `SpecError` if it is neither
     `module:Name`, `file.py:Name` nor such a name.
     """
-    added = name.removeprefix(f"{group}:")
-    place, _, attribute = added_names(group).get(added, added).rpartition(":")
+    short = name.removeprefix(f"{group}:")
+    place, _, attribute = added_names(group).get(short, short).rpartition(":")
     if not place or not attribute:
         raise SpecError(
             f"{name!r} names no code: write package.module:Name or ./file.py:Name, or install the package that adds it"

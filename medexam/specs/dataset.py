@@ -226,8 +226,8 @@ class DatasetSpec(PartSpec):
 
     def part(self, part: PartSpec) -> "DatasetSpec":
         """Return another part of the same questions."""
-        kept = self.whole.model_dump() | self.model_dump(include={"images", "option_counts"})
-        return DatasetSpec.model_validate(kept | part.model_dump())
+        settings = self.whole.model_dump() | self.model_dump(include={"images", "option_counts"})
+        return DatasetSpec.model_validate(settings | part.model_dump())
 
     @property
     def label(self) -> str:

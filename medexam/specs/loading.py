@@ -45,8 +45,8 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         document = parse_yaml(decode((shipped or path).read_bytes()), name)
     except FileNotFoundError:
         shipped_names = [*library_names(), *sorted(item.name.removesuffix(".yaml") for item in _SUITES.iterdir())]
-        beside = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
-        near = nearest(name, [*beside, *shipped_names, *CATALOGUE])
+        neighbours = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
+        near = nearest(name, [*neighbours, *shipped_names, *CATALOGUE])
         choices = f"a YAML file, which `medexam init {name}` writes, a data set, or one of {', '.join(shipped_names)}"
         raise SpecError(f"no spec {name}: {f'did you mean {near}?' if near else f'give {choices}'}") from None
     except (OSError, UnreadableError) as error:

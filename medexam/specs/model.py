@@ -203,9 +203,9 @@ class ModelSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables: the model's own, without its folder or organisation."""
-        named = self.name if self.path is None else self.path
-        if named is not None and self.engine != "scripted":
-            return Path(named).name
+        source = self.name if self.path is None else self.path
+        if source is not None and self.engine != "scripted":
+            return Path(source).name
         if self.profile is not None:
             return Path(self.profile).name.removesuffix(".yaml").removesuffix(".yml")
         return {"embedded": "SmolLM2-135M-Instruct", "scripted": "scripted"}.get(

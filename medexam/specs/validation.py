@@ -145,10 +145,10 @@ def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | 
         elif kind == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         else:
-            wanted, value = _WANTED.get(kind, item["msg"]), item["input"]
+            expected, value = _WANTED.get(kind, item["msg"]), item["input"]
             text = "null" if value is None else repr(value)
             text = text if len(text) <= 100 else f"{text[:100]} [...]"
-            yield f"{where or 'spec'}: {wanted[0].lower()}{wanted[1:]}, found {text}"
+            yield f"{where or 'spec'}: {expected[0].lower()}{expected[1:]}, found {text}"
 
 
 def _advise(key: str, names: Collection[str], elsewhere: Collection[str] = ()) -> str:

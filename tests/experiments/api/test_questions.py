@@ -19,7 +19,7 @@ def test_what_is_offered_can_be_imported() -> None:
     assert sorted(medexam.__all__) == medexam.__all__
     assert all(getattr(medexam, name) is not None for name in medexam.__all__)
     assert set(medexam.__all__) <= set(dir(medexam))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="No medexam attribute nothing"):
         medexam.nothing  # noqa: B018
 
 

@@ -1,0 +1,17 @@
+from .errors import MedExamError as MedExamError
+from .experiments.api.evaluations import Evaluate as Evaluate
+from .experiments.api.optimizations import optimize as optimize
+from .experiments.api.programs import build_program as build_program
+from .experiments.api.programs import lm as lm
+from .experiments.api.questions import exam_metric as exam_metric
+from .experiments.api.questions import load_questions as load_questions
+from .experiments.api.runs import compare as compare
+from .experiments.api.runs import list_runs as list_runs
+from .experiments.api.runs import load_run as load_run
+from .experiments.api.runs import plan as plan
+from .experiments.api.runs import report as report
+from .experiments.api.runs import run as run
+from .experiments.run.spending import Limits as Limits
+from .plugins import __version__ as __version__
+from .predictions import Prediction as Prediction
+from .questions import Question as Question
