@@ -45,16 +45,15 @@ def count_outcomes(outcomes: Outcomes) -> dict[str, int]:
     return dict(zip(COUNTS, (len(outcomes), n, right, wrong, unanswered, failed, missing), strict=True))
 
 
-def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Count each of `COSTS` over the predictions of `keys`, None if none reports it; and those `without_passages`.
+def count_costs(predictions: Iterable[Prediction]) -> dict[str, Any]:
+    """Count each of `COSTS` over the predictions, None if none reports it; and those `without_passages`.
 
     `_counted` is the number of predictions that report tokens, None unless others with a reply do not. Failed
     predictions have no latency.
     """
     replies, without_passages = 0, 0
     columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "reported_usd", "latency_s")}
-    # One prediction at a time: all of a large run at once would not fit the memory.
-    for prediction in filter(None, map(predictions.get, keys)):
+    for prediction in predictions:
         is_scored = prediction.status is not Status.FAILED
         replies += prediction.last_call is not None
         without_passages += is_scored and prediction.passages == ()

@@ -6,7 +6,7 @@ their mean again. The fractions are exact here, and a tie goes away from zero; d
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
@@ -27,9 +27,8 @@ from medexam.measures.counting import (
     count_costs,
     count_outcomes,
     find_outcome,
-    find_outcomes,
 )
-from medexam.measures.evidence.kinds import measure_evidence
+from medexam.measures.evidence.kinds import holds_evidence, measure_evidence
 from medexam.measures.intervals import resample
 from medexam.measures.results import Measure, Metrics, Scores, Unit
 from medexam.model_calls import Reading
@@ -66,7 +65,7 @@ class ItemTable:
         cls,
         questions: Sequence[Question],
         key: AnswerKey,
-        predictions: Mapping[str, Prediction],
+        outcomes: Outcomes,
         scoring: Scoring | None,
     ) -> "ItemTable":
         """Make the table of these questions; raises `DatasetError` if `key` lacks one."""
@@ -87,7 +86,7 @@ class ItemTable:
             exam_numbers = np.array([places[id(question.exam)] for question in questions], dtype=np.intp)
             facets["exam"] = [names[number] for number in exam_numbers]
         return cls(
-            outcomes=find_outcomes([question.key for question in questions], key, predictions),
+            outcomes=outcomes,
             chance=np.array([(1 + len(key[each.key].others)) / len(each.options) for each in questions]),
             exams=exam_numbers,
             scoring=scoring,
@@ -153,7 +152,25 @@ def compute_metrics(
     """
     if not questions:
         raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
-    table = ItemTable.of(questions, key, predictions, scoring)
+    outcomes = np.full(len(questions), MISSING, np.int8)
+    readings: dict[Reading, Outcomes] = {"strict": outcomes.copy(), "lenient": outcomes.copy()}
+    differ = leaves_evidence = False
+
+    def look() -> Iterator[Prediction]:
+        """Note how each question came out, as its prediction goes by: all of a large run would not fit the memory."""
+        nonlocal differ, leaves_evidence
+        for place, question in enumerate(questions):
+            gold, prediction = key[question.key], predictions.get(question.key)
+            if prediction is not None:
+                outcomes[place] = find_outcome(gold, prediction)
+                for reading, column in readings.items():
+                    column[place] = find_outcome(gold, as_read(prediction, reading))
+                differ = differ or prediction.lenient is not None
+                leaves_evidence = leaves_evidence or holds_evidence(prediction)
+                yield prediction
+
+    costs = count_costs(look())
+    table = ItemTable.of(questions, key, outcomes, scoring)
     facets = {name: _group_rows(values) for name, values in table.facets.items()}
     return Metrics(
         **dict(table.score_whole()),
@@ -162,9 +179,11 @@ def compute_metrics(
             for name, groups in facets.items()
             if groups
         },
-        evidence=measure_evidence(questions, key, predictions),
-        readings=_score_readings(table, questions, key, predictions),
-        **count_costs((question.key for question in questions), predictions),
+        evidence=measure_evidence(questions, key, predictions) if leaves_evidence else {},
+        readings={name: replace(table, outcomes=column).score() for name, column in readings.items()}
+        if differ
+        else None,
+        **costs,
     )
 
 
@@ -201,21 +220,3 @@ def _group_rows(values: Sequence[Any]) -> dict[Any, NDArray[np.intp]]:
         if value is not None:
             members.setdefault(value, []).append(place)
     return {value: np.array(members[value], dtype=np.intp) for value in sorted(members)}
-
-
-def _score_readings(
-    table: ItemTable, questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
-) -> dict[Reading, Scores] | None:
-    """Score the questions as replies are read strictly and leniently; None if both are the same."""
-    outcomes: dict[Reading, Outcomes] = {"strict": table.outcomes.copy(), "lenient": table.outcomes.copy()}
-    differs = False
-    # One prediction at a time: all of a large run at once would not fit the memory.
-    for place, question in enumerate(questions):
-        prediction = predictions.get(question.key)
-        if prediction is not None and prediction.lenient is not None:
-            differs = True
-            for reading, column in outcomes.items():
-                column[place] = find_outcome(key[question.key], as_read(prediction, reading))
-    if not differs:
-        return None
-    return {reading: replace(table, outcomes=column).score() for reading, column in outcomes.items()}

@@ -52,7 +52,7 @@ def task_metrics(
     return Metrics(
         **dict(task_scores(tasks, predictions, measures)),
         by={facet: dict(groups) for facet, groups in by.items() if groups},
-        **count_costs((task.key for task in tasks), predictions),
+        **count_costs(filter(None, (predictions.get(task.key) for task in tasks))),
         **more,
     )
 

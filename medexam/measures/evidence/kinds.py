@@ -37,6 +37,11 @@ EVIDENCE_COLUMNS = {
 """The columns of `predictions.parquet` that hold evidence, with Arrow's types; in brackets: a list of them."""
 
 
+def holds_evidence(prediction: Prediction) -> bool:
+    """Return whether there is something to measure; most programs leave none."""
+    return any(getattr(prediction, name) is not None for name in _FIELDS)
+
+
 def measure_evidence(
     questions: Sequence[Question],
     key: AnswerKey,
@@ -46,11 +51,7 @@ def measure_evidence(
 
     Raises `DatasetError` if `key` lacks one of the questions.
     """
-    keys = [question.key for question in questions if question.key in predictions]
-    # Most programs leave none, and all predictions of a large run at once would not fit the memory.
-    if all(getattr(one, name) is None for one in map(predictions.__getitem__, keys) for name in _FIELDS):
-        return {}
-    selection = map(predictions.__getitem__, keys)
+    selection = (predictions[question.key] for question in questions if question.key in predictions)
     rows = [(one, key[one.question]) for one in selection if one.status is not Status.FAILED]
     figures = {name: kind.measure(rows) for name, kind in KINDS.items()}
     return {name: each for name, each in figures.items() if each is not None}
