@@ -17,7 +17,6 @@ from medexam.cli.output import print_json, print_notice, send_to_mlflow
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.experiments.optimize.optimization import Optimization
     from medexam.experiments.optimize.plan import OptimizationPlan
 
 
@@ -44,6 +43,7 @@ def optimize(
     changes, document = parse_overrides(overrides or ()), load_document(spec)
     from medexam.experiments.entry.progress import Bars
     from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.optimize.optimization import RECORD
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.report.shown import print_blocks
@@ -64,7 +64,11 @@ def optimize(
             f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
             "another budget changes nothing; other optimizer.candidates, kind or seed make another one"
         )
-    print_json(_document(optimization)) if as_json else print_blocks(Terminal(), optimization.blocks())
+    if as_json:
+        best = optimization.best.number if optimization.best else None
+        print_json({**optimization.work.read_json(RECORD), "folder": str(folder.resolve()), "best": best})
+    else:
+        print_blocks(Terminal(), optimization.blocks())
     send_to_mlflow(track_optimization, optimization, tracking_uri=tracking_uri, runs_dir=folder.parent)
     if optimization.ending != "complete":
         larger = " under a larger budget (--set optimizer.max_calls or max_tokens)"
@@ -109,23 +113,3 @@ def _print_plan(plan: "OptimizationPlan") -> None:
     document = _plan_document(plan) | {"dropped": len(plan.optimization.dropped)}
     rows = tuple(flatten(document).items())
     print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
-
-
-def _document(optimization: "Optimization") -> dict[str, Any]:
-    """Build the optimization, JSON-ready."""
-    return {
-        "id": optimization.folder.name,
-        "folder": str(optimization.folder.resolve()),
-        "optimizer": optimization.optimizer.model_dump(mode="json"),
-        "ending": optimization.ending,
-        "why": optimization.why,
-        "seconds": optimization.seconds,
-        "calls": optimization.calls,
-        "tokens": optimization.tokens,
-        "models": [{"print": model.print, "name": model.name} for model in optimization.models],
-        "trials": [
-            {**vars(trial), "accuracy": trial.accuracy, "accuracy_interval": list(trial.accuracy_interval)}
-            for trial in optimization.trials
-        ],
-        "best": optimization.best.number if optimization.best else None,
-    }

@@ -82,9 +82,8 @@ class Evaluate(dspy.Evaluate):
         `name` names the runs. `num_threads` is how many examples are in flight; None: as many as keep the model busy.
         `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
         `medexam.Limits(calls=1000, minutes=10)`. `price` is what the model costs, in dollars per million prompt and
-        completion tokens; None: as litellm's list says, where dollars are limited. `fresh` asks anew, in a run
-        beside the others. `track` is an MLflow store to send each run to; True: that of
-        `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
+        completion tokens, which a limit of dollars needs. `fresh` asks anew, in a run beside the others. `track` is an
+        MLflow store to send each run to; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
         """
         super().__init__(devset=list(devset), metric=metric, failure_score=failure_score or 0.0, **settings)
         if limits.failures is None:

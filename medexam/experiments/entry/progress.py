@@ -55,9 +55,7 @@ class Bars(Progress):
     def engine_starts(self, model: ModelSpec) -> None:
         """Say that a model is being loaded or a server probed."""
         place = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        has_name = model.engine == "embedded" or model.name or model.profile
-        engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {short_name(model.engine)}"
-        self.say(f"Preparing {engine_label}{place} ...")
+        self.say(f"Preparing {model.label} ({short_name(model.engine)}){place} ...")
 
     def stopping(self, in_flight: int) -> None:
         """Say that Ctrl-C was heard."""
@@ -92,20 +90,14 @@ class RunProgress(Bars):
         self._bar_of: dict[str, TaskID] = {}
         """Id of a run -> its bar, in the order of beginning; a run that is asked in blocks keeps one."""
         self._bar: TaskID | None = None
-        self._encoded: Callable[[int], None] = lambda _: None
         self._done = self._failed = 0
         self._began = self._wrote = 0.0
         super().__init__(disable=disable)
 
-    def retrieval_starts(self, planned: PlannedCell) -> None:
-        """Say that passages are being looked up."""
+    def retrieval_starts(self, planned: PlannedCell) -> Callable[[int], None]:
+        """Say that passages are being looked up; return what moves the bar of the index that is being made."""
         self.say(f"Looking up passages for {planned.label} ...")
-        if planned.retrieval is not None and planned.retrieval.size is not None:
-            self._encoded = self.encoding("Encoding the corpus", planned.retrieval.size)
-
-    def passages_encoded(self, count: int) -> None:
-        """Move the bar of the index that is being made."""
-        self._encoded(count)
+        return self.encoding("Encoding the corpus", (planned.retrieval and planned.retrieval.size) or 0)
 
     def cell_starts(self, planned: PlannedCell) -> None:
         """Open a bar for the cell, or go on with its own."""

@@ -20,7 +20,6 @@ from medexam.experiments.report.markdown import fenced, render_markdown
 from medexam.experiments.report.shown import Block, Displayed, Unbroken
 from medexam.experiments.store.answerers import read_models
 from medexam.experiments.store.run_folder import WorkFolder
-from medexam.model_identity import ModelIdentity
 from medexam.programs.loading import PROGRAM, predictor_states
 from medexam.questions import Question
 from medexam.specs import CellSpec
@@ -125,11 +124,6 @@ class Optimization(Displayed):
         return max(self.trials, key=lambda trial: (trial.score, -trial.number), default=None)
 
     @property
-    def models(self) -> tuple[ModelIdentity, ...]:
-        """What answered; empty before a model was reached."""
-        return tuple(model.identity for model in read_models(self.work).values())
-
-    @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
         return self.ending in ("complete", "budget")
@@ -190,7 +184,7 @@ class Optimization(Displayed):
             f"the {self.tested} tested questions were not used. {len(self.dropped)} training questions were left out, "
             "because they nearly repeat tested or validation questions."
         )
-        yield from (f"Answered by {model.describe()}." for model in self.models)
+        yield from (f"Answered by {model.identity.describe()}." for model in read_models(self.work).values())
         yield from self.blocks()[:-1]
         state = {} if self.best is None else json.loads((self.folder / PROGRAM).read_text(encoding="utf-8"))
         for name, part in predictor_states(state).items():

@@ -9,17 +9,19 @@ import hashlib
 import re
 import socket
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
 
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import build_cell_program
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations, nearest_identity
+from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.plugins import hash_source
@@ -81,12 +83,9 @@ class _Recorder:
         return [Generation(text, "stop", "sample", 0, 0)] * dialogue.sampling.samples
 
 
-class _First(NearestDemonstrations):
-    """The first solved questions of a pool, whatever is asked: no encoder is loaded."""
-
-    def find(self, question: Question) -> list[dspy.Example]:  # noqa: ARG002 - all are shown the same
-        """Return the demonstrations."""
-        return [*self.pool[: self.k]]
+def _first(pool: Sequence[dspy.Example], k: int, _: str) -> SimpleNamespace:
+    """Show the first solved questions of a pool, whatever is asked: no encoder is loaded."""
+    return SimpleNamespace(find=lambda _: [*pool[:k]])
 
 
 def sample_prompts(cell: CellSpec) -> list[str | None] | None:
@@ -110,7 +109,7 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
 def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str | None]:
     """Return a hash of the prompts for each question; what a network says is no part of them if `offline`."""
     retrieval = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
-    program = build_cell_program(cell, finder=retrieval, search=retrieval, nearest=_First, in_order=lambda _: ())
+    program = build_cell_program(cell, finder=retrieval, search=retrieval, nearest=_first, in_order=lambda _: ())
     if offline:
         _install_guard()
         _offline.set(True)

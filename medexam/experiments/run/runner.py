@@ -209,14 +209,14 @@ class Runner:
 
     async def _look_up(self, planned: PlannedCell) -> PlannedCell:
         """Find what prompts show beside the pending questions."""
-        if planned.retrieval is not None:
-            self._observer.retrieval_starts(planned)
-        stopping = threading.Event()
+        if planned.retrieval is None:
+            return planned.look_up()
+        stopping, move = threading.Event(), self._observer.retrieval_starts(planned)
 
         def progress(count: int) -> None:
             if stopping.is_set():
                 raise asyncio.CancelledError
-            self._observer.passages_encoded(count)
+            move(count)
 
         looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress))
         try:
