@@ -9,7 +9,8 @@ from typing import Any
 
 from dspy import lm15
 from dspy.clients.errors import error_boundary
-from dspy.lm15 import Request
+from dspy.clients.legacy_requests import _strict_json_schema
+from pydantic import BaseModel
 
 from medexam import errors
 from medexam.errors import CallError
@@ -42,13 +43,10 @@ def dspy_errors(model: str) -> Iterator[None]:
         yield
 
 
-def chat_request_fields(request: Request) -> dict[str, Any]:
-    """Return a request's fields as DSPy writes them for OpenAI's chat dialect, `messages` among them."""
-    # Imported here: a run of log-probabilities needs no chat.
-    from dspy.clients.lm15_boundary import request_kwargs
-
-    fields: dict[str, Any] = request_kwargs(request, "chat")
-    return fields
+def json_schema_format(form: type[BaseModel]) -> dict[str, Any]:
+    """Return a model as the `response_format` that DSPy sends for it."""
+    schema = _strict_json_schema(form.model_json_schema())
+    return {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema, "strict": True}}
 
 
 def read_litellm_error(error: Exception, model: str) -> Exception:

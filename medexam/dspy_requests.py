@@ -1,4 +1,4 @@
-"""Dialogues and generations as DSPy's requests and responses, and back.
+"""Calls of DSPy's as dialogues, and dialogues as requests of DSPy's, whose responses are generations.
 
 Adapters and engines of ours know the first two alone. DSPy, and engines and models of one's own, know the others.
 """
@@ -6,34 +6,31 @@ Adapters and engines of ours know the first two alone. DSPy, and engines and mod
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from dspy.lm15 import (
-    FinishReason,
-    Message,
     RefusalPart,
     Request,
     Response,
     TextPart,
     ThinkingPart,
     ToolCallPart,
-    Usage,
     request_from_openai_chat,
 )
 
-from medexam.dspy_internals import chat_request_fields
+from medexam.dspy_internals import json_schema_format
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import (
     SAMPLED,
     ChatMessage,
     ContinuationLogprobs,
     Dialogue,
-    Ending,
     Generation,
     Sampling,
     ToolCall,
     join_thinking,
 )
+from medexam.text import writable
 
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
@@ -46,13 +43,8 @@ PLAIN = "plain"
 MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
 _ROLES = {"developer": "system"}
-_REASONS: Mapping[Ending, FinishReason] = {
-    Ending.COMPLETE: "stop",
-    Ending.CUT: "length",
-    Ending.REFUSED: "content_filter",
-    Ending.FILTERED: "content_filter",
-    Ending.ABORTED: "error",
-}
+_OF_DSPY = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})
+"""Settings of a call that are no part of its request."""
 
 
 def build_request(model: str, dialogue: Dialogue) -> Request:
@@ -77,27 +69,24 @@ def build_request(model: str, dialogue: Dialogue) -> Request:
     return replace(request, config=config, **({"system": [TextPart("")]} if is_silent else {}))
 
 
-def read_dialogue(request: Request, turns: list[dict[str, Any]] | None = None) -> Dialogue:
-    """Read what a request asks; raises `InvalidRequestError` if it leaves nothing to answer.
-
-    `turns` are its messages in OpenAI's chat dialect as DSPy was given them: its own writer of that dialect takes no
-    files.
+def read_dialogue(turns: list[dict[str, Any]], settings: Mapping[str, Any]) -> Dialogue:
+    """Read a call of DSPy's in OpenAI's chat dialect; raises `ValueError` for text that no server takes, and
+    `InvalidRequestError` if it leaves nothing to answer.
     """
-    chat = chat_request_fields(replace(request, system=None, messages=(Message.user("."),)) if turns else request)
-    turns = turns or chat["messages"]
-    sampling = Sampling.of({name: getattr(request.config, name) for name in SAMPLED})
-    fields = {name: chat[name] for name in chat.keys() - SAMPLED - {"messages", "max_completion_tokens"}}
+    if writable(turns) != turns:
+        raise ValueError("the messages contain text that is not valid Unicode, which no server takes")
+    given = {name: value for name, value in settings.items() if value is not None and name not in _OF_DSPY}
+    if isinstance(given.get("stop"), str):
+        given["stop"] = [given["stop"]]
+    sampling, fields = Sampling.of(given), {name: given[name] for name in given if name not in SAMPLED}
+    if isinstance(form := fields.get("response_format"), type):
+        fields["response_format"] = json_schema_format(form)
     words = [*map(_words, turns)]
     if not any(turn["role"] in ("user", "tool") for turn in words):
         raise InvalidRequestError("the request has no user turn to answer")
-    if is_words(turns):
+    if all(len(turn) == 2 and isinstance(turn.get("content"), str) and turn["role"] != "tool" for turn in turns):
         return Dialogue.of(words, sampling, fields=fields)
     return Dialogue(words, "", sampling, fields=fields, turns=turns)
-
-
-def is_words(turns: list[dict[str, Any]]) -> bool:
-    """Return whether messages in OpenAI's chat dialect are texts alone."""
-    return all(len(turn) == 2 and isinstance(turn.get("content"), str) and turn["role"] != "tool" for turn in turns)
 
 
 def _words(turn: Mapping[str, Any]) -> ChatMessage:
@@ -107,28 +96,6 @@ def _words(turn: Mapping[str, Any]) -> ChatMessage:
     functions = [call["function"] for call in turn.get("tool_calls") or ()]
     calls = [f"{function['name']} {json.dumps(json.loads(function['arguments']))}" for function in functions]
     return {"role": _ROLES.get(turn["role"], turn["role"]), "content": "\n".join(filter(None, [words, *calls]))}
-
-
-def write_response(generation: Generation) -> Response:
-    """Write a reply as DSPy's response."""
-    if isinstance(generation.source, Response):
-        usage = replace(generation.source.usage, reasoning_tokens=generation.thinking_tokens)
-        return replace(generation.source, model=generation.model, usage=usage)
-    thinking = [ThinkingPart(generation.thinking)] if generation.thinking else []
-    calls = [ToolCallPart(call.id, call.name, call.args) for call in generation.tool_calls]
-    refusal = [RefusalPart(generation.reply or "")] if generation.refused else []
-    words = [TextPart(generation.words)] if generation.words or not (calls or refusal) else []
-    return Response(
-        id=None,
-        model=generation.model,
-        message=Message.assistant(cast("Any", [*thinking, *words, *calls, *refusal])),
-        finish_reason=_REASONS[generation.ending],
-        usage=Usage(
-            input_tokens=generation.prompt_tokens,
-            output_tokens=generation.completion_tokens,
-            reasoning_tokens=generation.thinking_tokens,
-        ),
-    )
 
 
 def read_generation(response: Response) -> Generation:
@@ -155,7 +122,6 @@ def read_generation(response: Response) -> Generation:
             if isinstance(part, ToolCallPart)
         ),
         reading=ContinuationLogprobs.model_validate(reading) if reading else None,
-        source=response,
     )
 
 

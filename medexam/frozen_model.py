@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
-from pydantic_core import ArgsKwargs, CoreSchema, SchemaSerializer, SchemaValidator, core_schema
-
-from medexam.text import writable
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import SchemaSerializer, SchemaValidator
 
 
 class FrozenModel(BaseModel):
@@ -52,26 +50,3 @@ class SlottedModel:
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
         return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self),)
-
-
-class WritableModel(SlottedModel):
-    """What servers and modules wrote, whatever they wrote: some of its fields are as `writable` leaves them."""
-
-    __slots__ = ()
-    written: ClassVar[tuple[str, ...]]
-    """The names of these fields."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Replace halves of surrogate pairs before anything is checked; the parser of JSON refuses them itself."""
-
-        def replace_halves(arguments: Any) -> Any:
-            if not isinstance(arguments, ArgsKwargs):
-                return writable(arguments)
-            fields = arguments.kwargs or {}
-            texts = {name: writable(fields[name]) for name in cls.written if fields.get(name)}
-            return ArgsKwargs(arguments.args, {**fields, **texts})
-
-        fields = handler(source)
-        checked = core_schema.no_info_before_validator_function(replace_halves, fields)
-        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)

@@ -216,8 +216,6 @@ class Generation:
     """What was thought, where the server told it apart."""
     reading: "ContinuationLogprobs | None" = None
     """The log-probabilities that were asked for instead of a reply."""
-    source: Any = None
-    """The response of DSPy's that it was read from, which may say more; None if it was read from none."""
     provider: str | None = None
     """The provider behind a gateway that ran the model; None if the reply names none."""
     cost_usd: float | None = None

@@ -68,21 +68,14 @@ class ModelIdentity(FrozenModel):
 
     def differences(self, other: "ModelIdentity") -> list[str]:
         """Describe in words what tells `other` from this model; empty where both are the same."""
-        lines = [f"engine {other.engine}, not {self.engine}"] if self.engine != other.engine else []
-        # What the content settles may lie in a folder of another name.
-        if self.content is None and self.name != other.name:
-            lines.append(f"it is {other.name}, not {self.name}")
-        if self.engine == other.engine and self.sampling != other.sampling:
-            before, now = (identity.sampling or "the server's own" for identity in (self, other))
-            lines.append(f"sampling values that the spec leaves out are {now}, and were {before}")
+        lines = []
         for field, phrase in _COMPARED.items():
             own_part, other_part = getattr(self, field), getattr(other, field)
-            if own_part != other_part:
+            # What the content settles may lie in a folder of another name, and other engines leave other values out.
+            is_settled = self.content is not None if field == "name" else self.engine != other.engine
+            is_untold = field in _TOLD and not (own_part and other_part)
+            if own_part != other_part and not is_untold and not (field in ("name", "sampling") and is_settled):
                 lines.append(f"{phrase} {other_part or 'untold'}, not {own_part or 'untold'}")
-        for field in _TOLD:
-            own_part, other_part = getattr(self, field), getattr(other, field)
-            if own_part and other_part and own_part != other_part:
-                lines.append(f"its weights come from {other_part}, not {own_part}")
         return lines + _compare_behaviour(self.behaviour, other.behaviour)
 
     def shows_more_than(self, other: "ModelIdentity") -> bool:
@@ -95,17 +88,9 @@ class ModelIdentity(FrozenModel):
 
     def describe(self) -> str:
         """Describe the identity in words, for a report."""
+        fields = {name: getattr(self, name) for name in _COMPARED if name not in ("engine", "name")} | self.notes
         parts = [f"{self.name} ({self.engine})", f"print {self.print}"]
-        parts += [f"{phrase} {getattr(self, field)}" for field, phrase in _COMPARED.items() if getattr(self, field)]
-        behaviour = self.behaviour
-        if behaviour is not None and behaviour.logprobs:
-            mean = sum(behaviour.logprobs) / len(behaviour.logprobs)
-            parts.append(f"{mean:.4f} nats a token over {len(behaviour.logprobs)} tokens of a fixed text")
-        if behaviour is not None:
-            parts.append(f"continues it with {behaviour.reply!r}")
-        parts += [f"sampling {self.sampling}"] if self.sampling else []
-        parts += [f"{name} {value}" for name, value in self.notes.items() if value is not None]
-        return ", ".join(parts)
+        return ", ".join(parts + [f"{name} {value}" for name, value in fields.items() if value is not None])
 
 
 @dataclass(frozen=True)
@@ -116,24 +101,25 @@ class Answerer:
     """What its answers carry."""
     name: str
     """What its replies call it."""
-    shorter: bool = False
-    """Whether its context is shorter than it was when the folder was begun."""
 
-    def print_of(self, name: str | None, *, cut: bool) -> str:
-        """Return the print of an answer whose reply names its model so, `cut` where its prompt did not fit whole.
-
-        It is another print where a provider has swapped the model, or where the prompt may have fitted before.
-        """
-        marks = [name] if name not in (None, self.name) else []
-        marks += ["shorter context"] if cut and self.shorter else []
-        if not marks:
+    def print_of(self, name: str | None) -> str:
+        """Return the print of an answer whose reply names its model so: another where a provider has swapped it."""
+        if name in (None, self.name):
             return self.print
-        return hashlib.sha256(" ".join([self.print, *map(str, marks)]).encode()).hexdigest()[:PRINT_LENGTH]
+        return hashlib.sha256(f"{self.print} {name}".encode()).hexdigest()[:PRINT_LENGTH]
 
 
-_COMPARED = {"content": "weights", "dtype": "dtype", "dialogue": "chat template and tokenizer"}
 _TOLD = ("hub_id", "commit")
 """Compared where both servers tell."""
+_COMPARED = {
+    "engine": "engine",
+    "name": "it is",
+    "sampling": "sampling values that the spec leaves out are",
+    "content": "weights",
+    "dtype": "dtype",
+    "dialogue": "chat template and tokenizer",
+    **dict.fromkeys(_TOLD, "its weights come from"),
+}
 
 
 def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> list[str]:

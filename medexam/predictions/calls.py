@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import not_
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from medexam.frozen_model import WritableModel
+from medexam.frozen_model import SlottedModel
 from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Generation, ToolCall
+from medexam.predictions.core import Written
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 """Tokens or characters, which tables hold in 64 bits and JSON exactly."""
@@ -25,10 +26,9 @@ _REPLY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", protected_namespaces=()))
-class ModelCall(WritableModel):
+class ModelCall(SlottedModel):
     """One call: what was sent, and what came. A line leaves out what is None or empty."""
 
-    written: ClassVar[tuple[str, ...]] = ("text", "finish_reason", "model", "fault")
     messages: Annotated[tuple[ChatMessage, ...], _Empty] = ()
     """The turns, the system's first; an opening that the reply continues is a last one of the assistant. Empty where
     plain text was sent, and where nobody knows."""
@@ -46,13 +46,13 @@ class ModelCall(WritableModel):
     """Further fields of the request in OpenAI's chat dialect, such as `tools`."""
     asked: str | None = None
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
-    text: str | None = None
+    text: Written | None = None
     """The reply as it came, thinking in its block; None where nothing was written."""
-    finish_reason: str | None = None
+    finish_reason: Written | None = None
     """As the server wrote it: `stop`, `length`, or a provider's own word."""
     refused: Annotated[bool, _Empty] = False
     """Whether the reply stands where the provider tells that the model declined."""
-    model: str | None = None
+    model: Written | None = None
     """The model as the server named it."""
     prompt_tokens: Count | None = None
     """None if the server did not report it; 0 for a reply that shared the prompt of the one before it."""
@@ -66,7 +66,7 @@ class ModelCall(WritableModel):
     tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
     logprobs: ContinuationLogprobs | None = None
     """The log-probabilities of `texts`."""
-    fault: str | None = None
+    fault: Written | None = None
     """What the call broke with: the error's kind and its message."""
 
     @classmethod

@@ -1,15 +1,16 @@
 """What a prediction is made of: how a question came out, why, and the records that its evidence holds."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from medexam.frozen_model import FrozenModel
-from medexam.text import hide_secrets
+from medexam.text import hide_secrets, writable
 
+Written = Annotated[str, BeforeValidator(writable)]
+"""What a server or a module wrote, whatever it wrote: halves of surrogate pairs are replaced by their escapes."""
 HiddenText = Annotated[str, AfterValidator(hide_secrets)]
 """A text without keys and passwords."""
 Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
@@ -58,24 +59,6 @@ class Outcome(NamedTuple):
     """The printed number of the chosen option; None unless answered."""
     reason: Reason | None = None
     """Only when unanswered."""
-
-
-@dataclass(frozen=True)
-class OptionScores:
-    """The scores of a question's options as a program gives them; the fields are those of a prediction."""
-
-    option_scores: dict[int, float]
-    score_unit: str
-    score_norm: str | None = None
-    read_by: str | None = None
-    read_why: str | None = None
-    label_mass: float | None = None
-    order_scores: tuple[tuple[float, ...], ...] | None = None
-    tied: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        scores = list(self.option_scores.values())
-        object.__setattr__(self, "tied", scores.count(max(scores)))
 
 
 class RetrievedPassage(FrozenModel, allow_inf_nan=False):

@@ -7,12 +7,12 @@ gave one as the answer came: that metric is part of the run's identity.
 import math
 from collections.abc import Mapping, Sequence
 from operator import not_
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.dataclasses import dataclass
 
-from medexam.frozen_model import WritableModel
+from medexam.frozen_model import SlottedModel
 from medexam.model_calls import Reading, is_cut
 from medexam.predictions.calls import Count, ModelCall, count_tokens
 from medexam.predictions.core import (
@@ -24,8 +24,10 @@ from medexam.predictions.core import (
     Reason,
     RetrievedPassage,
     Status,
+    Written,
 )
 from medexam.questions import Alignment
+from medexam.text import writable
 
 
 @dataclass(
@@ -34,10 +36,9 @@ from medexam.questions import Alignment
     kw_only=True,
     config=ConfigDict(extra="forbid", validate_by_name=True, allow_inf_nan=False, protected_namespaces=()),
 )
-class Prediction(WritableModel):
+class Prediction(SlottedModel):
     """One program's answer to one question, with all evidence. A line leaves out what is None."""
 
-    written: ClassVar[tuple[str, ...]] = ("text", "rationale", "outputs")
     question: str
     """The question's key."""
     program: str
@@ -52,14 +53,14 @@ class Prediction(WritableModel):
     lenient: Number | None = None
     """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. None where
     the strict reader reads an answer, or neither does."""
-    text: str | None = None
+    text: Written | None = None
     """The answer to an open question; None unless answered so."""
     span: tuple[Number, Number] | None = None
     """Where `text` stands in the question's context, first character and the one after the last; None where it was not
     looked for there."""
     alignment: Alignment | None = None
     """How it was found there; None where it was not looked for."""
-    rationale: str | None = None
+    rationale: Written | None = None
     """The reasoning before the answer; None when none was asked for."""
     calls: Annotated[tuple[ModelCall, ...], Field(exclude_if=not_)] = ()
     """Every call of a model in the order in which they were begun; none where no model was asked."""
@@ -94,7 +95,7 @@ class Prediction(WritableModel):
     """Characters of the passages that were left out because the context was too small; None where none were shown."""
     failure: Failure | None = None
     """Only when failed."""
-    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=not_)] = None
+    outputs: Annotated[dict[str, JsonValue] | None, BeforeValidator(writable), Field(exclude_if=not_)] = None
     """What a module of the user's own returned, as JSON: beside `answer` and its reasoning, or every field for an
     example of `medexam.Evaluate`."""
     votes: tuple[int | None, ...] | None = None

@@ -1,7 +1,6 @@
 from .base import AskingProgram as AskingProgram
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
-from .guided import OptionProbabilities as OptionProbabilities
 from .kept import kept_calls as kept_calls
 from .lm import EngineLM as EngineLM
 from .lm import build_lm as build_lm
@@ -9,7 +8,6 @@ from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .program_output import ProgramOutput as ProgramOutput
 from .retrieving import PassageFinder as PassageFinder
-from .retrieving import TextReader as TextReader
 from .retrieving import list_hypotheses as list_hypotheses
 from .steps.branches import combine as combine
 from .stored_calls import look as look

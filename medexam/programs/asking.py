@@ -1,74 +1,186 @@
-"""The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought."""
+"""The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought.
 
+The instructions of a predictor are the words of a prompt file, so optimizers that rewrite instructions rewrite the
+prompt. A program never asks a second time because of what a reply looks like. A call may begin the reply for the model
+and may leave it nothing but one of given strings, such as the question's own option numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dspy
 
-from medexam.model_calls import ContinuationLogprobs, Generation
-from medexam.predictions import OptionScores
-from medexam.programs.base import ExamProgram
+from medexam.model_calls import WITHHELD, ContinuationRequest, Ending, Generation, join_thinking
+from medexam.programs.base import READING, ExamProgram, shown_input, shown_question, user_turn
+from medexam.programs.fields import AskedText
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import is_cut_in_thinking, split_thinking
-from medexam.signatures.adapter import (
-    AnswerAfterReasoning,
-    AnswerQuestion,
-    ExamAdapter,
-    ReasonAndAnswer,
-    ReasonFirst,
-    after_thinking,
+from medexam.signatures.answer_format import (
+    answer_closing,
+    answer_opening,
+    find_answers,
+    parse_answer,
+    plain_forms,
+    render_answer,
 )
-from medexam.signatures.answer_format import answer_opening
+from medexam.signatures.citations import drop_citations
+from medexam.signatures.lenient import read_leniently
+from medexam.signatures.thinking import end_turn
 from medexam.signatures.word_files import Words
+from medexam.specs.programs.words import ReplySpec
+
+_QUESTION = (Question, dspy.InputField())
+_RATIONALE = (str, dspy.OutputField(desc="brief reasoning about the options"))
+_GIVEN = (str, dspy.InputField(desc="the assistant's own reasoning so far"))
+_ANSWER = (int, dspy.OutputField(desc="printed number of the chosen option"))
 
 
 class AnsweringProgram(ExamProgram):
     """Ask for the answer alone (figures 6 and 7), or for brief reasoning first (figure 8).
 
     Free: one reply holds both. Guided reasoning: the model reasons until it is about to answer or its budget ends, and
-    the answer is then chosen among the legal options.
+    the answer is then chosen among the legal options. The instructions are the system turn, or a user turn of their own
+    behind an empty system turn. A demonstration is a user turn and an assistant turn.
     """
 
-    def __init__(self, words: Words, adapter: ExamAdapter, max_tokens: int, *, reasons: bool, closes: bool) -> None:
-        """Make the program; `closes`: a free reply's thinking that is cut off is closed, and a further call answers."""
-        super().__init__(adapter)
+    def __init__(self, spec: ReplySpec, words: Words, max_tokens: int) -> None:
+        super().__init__()
+        self.spec, self.turn = spec, words.turn
+        self.guided = spec.answer_format == "guided"
+        self.weighs = False
+        """Whether a guided answer is the option that the model finds likeliest, told with all options' probabilities,
+        instead of one that it writes."""
+        self.reasons_apart = spec.reasons and self.guided
+        self.calls = 1 + (spec.answer_after_budget or self.reasons_apart)
         (instructions,) = words.parts.values()
-        self.closes = closes
-        self.reasons = reasons
-        self.reasons_apart = reasons and adapter.answer_format == "guided"
-        self.calls = 1 + (closes or self.reasons_apart)
+        outputs = {**({"rationale": _RATIONALE} if spec.reasons else {}), "answer": _ANSWER}
         if self.reasons_apart:
-            self._stop = answer_opening(adapter.answer_form).rstrip(" :")
-            stop = [self._stop]
-            self.reason = dspy.Predict(ReasonFirst.with_instructions(instructions), max_tokens=max_tokens, stop=stop)
-            self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(instructions))
-        else:
-            signature = ReasonAndAnswer if reasons else AnswerQuestion
-            self.respond = dspy.Predict(signature.with_instructions(instructions), max_tokens=max_tokens)
-            self.respond.demos = [*words.examples]
+            self._stop = answer_opening(spec.answer_form).rstrip(" :")
+            first = dspy.Signature({"question": _QUESTION, "rationale": _RATIONALE}, instructions)
+            self.reason = dspy.Predict(first, max_tokens=max_tokens, stop=[self._stop])
+            outputs = {"rationale": _GIVEN, "answer": _ANSWER}
+        settings = {} if self.reasons_apart else {"max_tokens": max_tokens}
+        self.respond = dspy.Predict(dspy.Signature({"question": _QUESTION, **outputs}, instructions), **settings)
+        self.respond.demos = [] if self.reasons_apart else [*words.examples]
 
     async def answer(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        inputs: dict[str, Any] = {"question": question}
+        question, form = shown_question(question), self.spec.answer_form
+        opening, rationale = answer_opening(form), None
         if self.reasons_apart:
-            reasoning = await self.ask(self.reason, **inputs)
-            inputs["rationale"] = (reasoning.rationale or "").split(self._stop)[0].rstrip()
-        prediction = await self.ask(self.respond, **inputs)
-        generation: Generation = prediction.generation
-        if self.closes and is_cut_in_thinking(generation.reply, generation.finish_reason):
+            first = await self.ask_about(self.reason, question)
+            reasoning = read_rationale(first.reply or "")
+            _trace(self.reason, question, {}, rationale=reasoning)
+            rationale = (reasoning or "").split(self._stop)[0].rstrip()
+            opening = f"{rationale}\n\n{opening}" if rationale else opening
+        given = {} if rationale is None else {"rationale": rationale}
+        if self.guided:
+            generation = await self._choose(question, opening)
+        else:
+            generation = await self.ask_about(self.respond, question)
+        is_chosen = self.guided
+        if self.spec.answer_after_budget and is_cut_in_thinking(generation.reply, generation.finish_reason):
             # The two calls are one reply then.
             thinking, _ = split_thinking(generation.reply or "")
-            signature = after_thinking(self.respond.signature)
-            prediction = await self.ask(self.respond, **inputs, thinking=thinking or "", signature=signature)
-        reading: ContinuationLogprobs | None = prediction.get("reading")
-        scores = None
-        if reading is not None and (self.reasons_apart or not self.reasons):
+            generation, is_chosen = await self._choose(question, join_thinking(thinking or "", opening)), True
+        answer = self._read(generation, question, chosen=is_chosen)
+        if self.spec.reasons and not self.reasons_apart:
+            rationale = read_rationale(generation.reply or "")
+        own = {"rationale": rationale} if self.spec.reasons and not self.reasons_apart else {}
+        _trace(self.respond, question, given, answer=answer, **own)
+        scores, reading = None, generation.reading if is_chosen and self.weighs else None
+        if reading is not None and (self.reasons_apart or not self.spec.reasons):
             totals = [continuation.total for continuation in reading.continuations]
             by_number = dict(zip(question.option_numbers, totals, strict=True))
-            scores = OptionScores(by_number, "nats", "sum", reading.read_by, reading.why, label_mass=reading.mass)
-        return ProgramOutput(
-            answer=prediction.answer,
-            rationale=inputs.get("rationale") or prediction.get("rationale"),
-            generation=prediction.generation,
-            scores=scores,
-        )
+            scores = {
+                "option_scores": by_number,
+                "score_unit": "nats",
+                "score_norm": "sum",
+                "read_by": reading.read_by,
+                "read_why": reading.why,
+                "label_mass": reading.mass,
+            }
+        return ProgramOutput(answer=answer, rationale=rationale or None, generation=generation, scores=scores)
+
+    async def ask_about(
+        self,
+        predictor: dspy.Predict,
+        question: Question,
+        beginning: str = "",
+        choices: Sequence[str] | None = None,
+        closing: str = "",
+    ) -> Generation:
+        """Ask one of its predictors about a question, with its picture if it is shown.
+
+        With `choices` the reply is whole: behind its beginning one of them, and what closes it, unless it was withheld.
+        """
+        turns = [{"role": self.turn, "content": predictor.signature.instructions}]
+        if self.turn != "system":
+            turns.insert(0, {"role": "system", "content": ""})
+        for demo in shown_input("demos", vars(predictor)["demos"]):
+            solved = [demo["rationale"]] if demo.get("rationale") and "rationale" in predictor.signature.fields else []
+            if demo.get("answer") is not None:
+                solved.append(render_answer(demo["answer"], self.spec.answer_form))
+            turns.append({"role": "user", "content": _as_question(demo["question"]).printed})
+            turns.append({"role": "assistant", "content": "\n\n".join(solved)})
+        turns.append(user_turn(question.printed))
+        turns += [{"role": "assistant", "content": beginning}] if beginning else []
+        asked: dict[str, Any] = {"pictures": () if question.picture is None else (question.picture,)}
+        if choices is not None and self.weighs and predictor is self.respond:
+            asked["continuations"] = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
+        elif choices is not None:
+            asked["choices"] = tuple(choices)
+        generation = await self.ask(predictor, turns, **asked)
+        if choices is None or generation.withheld:
+            return generation
+        return replace(generation, reply=f"{beginning}{generation.reply}{closing}")
+
+    async def _choose(self, question: Question, beginning: str) -> Generation:
+        numbers, closing = [*map(str, question.option_numbers)], answer_closing(self.spec.answer_form)
+        return await self.ask_about(self.respond, question, beginning, numbers, closing)
+
+    def _read(self, generation: Generation, question: Question, *, chosen: bool) -> int | None:
+        """Read the answer of a reply; one that was refused or filtered holds none.
+
+        Under the setting `READING` of `lenient`, where the strict reader reads no answer, the lenient one's.
+        """
+        reply, ending = generation.reply or "", generation.ending
+        if ending in WITHHELD:
+            return None
+        if chosen:
+            # Nothing that the model reasoned before can deny or end what it was then left to choose.
+            place = max(reply.rfind(answer_opening(self.spec.answer_form)), 0)
+            return parse_answer(reply[place:], question.option_numbers)
+        content = end_turn(split_thinking(reply)[1])
+        how = {"reasoned": self.spec.reasons, "cut": ending is Ending.CUT}
+        answer = parse_answer(content, question.option_numbers, **how)
+        if answer is None and dspy.settings.get(READING) == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
+            texts = {option.number: option.text for option in question.options}
+            # A careful marker takes no passage's number for an option's.
+            answer = read_leniently(drop_citations(content) if shown_input("passages") else content, texts, **how)
+        return answer
+
+
+def read_rationale(reply: str) -> str | None:
+    """Read the thinking of a reply, and what it says before its last answer; None for neither."""
+    thinking, content = split_thinking(reply)
+    content = plain_forms(end_turn(content))
+    answers = find_answers(content)
+    reasoning = content[: answers[-1][0]] if answers else content
+    return "\n\n".join(part for part in (thinking, reasoning.strip()) if part) or None
+
+
+def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], **outputs: Any) -> None:
+    """Note a call where DSPy's optimizers look for what a predictor was asked and said, which some show as text."""
+    if dspy.settings.trace is not None:
+        passages = shown_input("passages")
+        given = {**inputs, **({} if passages is None else {"passages": passages})}
+        asked = {"question": AskedText(question.printed, question), **given}
+        dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
+
+
+def _as_question(value: Any) -> Question:
+    question = getattr(value, "source", value)
+    return question if isinstance(question, Question) else Question.model_validate(question)

@@ -6,20 +6,19 @@ scores.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dspy
 
-from medexam.model_calls import Dialogue, Generation, Reading
+from medexam.model_calls import ChatMessage, Dialogue, Generation, Reading, Sampling
 from medexam.programs.fields import AskedText
 from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
-from medexam.questions import Question, check_question
-from medexam.signatures.adapter import ExamAdapter, SingleCallAdapter, call_settings
+from medexam.questions import check_question
 
 
 @dataclass
@@ -62,6 +61,8 @@ class _Way:
     """The run that the calls belong to; None where runs share no request."""
 
 
+READING = "medexam_reading"
+"""Setting of DSPy's context: how replies are read, a `Reading`; `strict` unless it is set."""
 _NO_WAY = _Way()
 _WAY: ContextVar[_Way] = ContextVar("way", default=_NO_WAY)
 
@@ -104,7 +105,24 @@ def own_way() -> Iterator[_Way]:
 
 def shown_question(question: Any) -> Any:
     """Return a question as the way of the block shows it, such as with its options in another order."""
-    return _WAY.get().inputs.get("question", question)
+    return shown_input("question", question)
+
+
+def shown_input(name: str, default: Any = None) -> Any:
+    """Return what the way of the block says that predictors are called with, under a name such as `passages`."""
+    return _WAY.get().inputs.get(name, default)
+
+
+def user_turn(text: str) -> ChatMessage:
+    """Return the user's turn: a text behind the passages, if the way of the block shows some."""
+    return {"role": "user", "content": "\n\n".join(filter(None, (shown_input("passages"), text)))}
+
+
+def call_settings(lm: dspy.BaseLM, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a call over the model's own; a reply ends at what either of them names."""
+    stops = (overrides.get("stop") or (), lm.kwargs.get("stop") or ())
+    stop = [text for texts in stops for text in ([texts] if isinstance(texts, str) else texts)]
+    return {**lm.kwargs, **overrides, **({"stop": stop} if stop else {})}
 
 
 def current_lm(predictor: dspy.Predict | None = None) -> dspy.BaseLM:
@@ -123,8 +141,7 @@ class AskingProgram(dspy.Module):
     """Base of the programs that ask a model, whatever a question is.
 
     Called with `question=`, it returns a `ProgramOutput`, a `dspy.Prediction`, with what its kind of question is
-    answered with. The model is the one of `dspy.configure` or `set_lm`; the adapter is the
-    program's own.
+    answered with. The model is the one of `dspy.configure` or `set_lm`.
     """
 
     calls: int = 1
@@ -133,10 +150,6 @@ class AskingProgram(dspy.Module):
     """How its replies are read where they are scored."""
     reads_options: bool = False
     """Whether the lenient reader may read an option in its replies where the strict one reads none."""
-
-    def __init__(self, adapter: SingleCallAdapter | dspy.Adapter) -> None:
-        super().__init__()
-        self.adapter = adapter
 
     @property
     def stated(self) -> dspy.Module:
@@ -170,35 +183,33 @@ class AskingProgram(dspy.Module):
         """Answer one question, in a thread that waits."""
         return run_blocking(self.aforward(question))
 
-    async def ask(self, predictor: dspy.Predict, **inputs: Any) -> dspy.Prediction:
-        """Ask what one of DSPy's predictors asks, once, in the words of the program's adapter.
+    async def ask(
+        self, predictor: dspy.Predict, turns: list[ChatMessage], settings: Mapping[str, Any] | None = None, **more: Any
+    ) -> Generation:
+        """Ask once under a predictor's settings and these; the last of the turns may begin the reply.
 
-        Raises `ContextWindowExceededError` where the prompt does not fit the model's context, and DSPy's other errors.
+        `more` are further fields of the `Dialogue`. Raises `ContextWindowExceededError` where the prompt does not fit
+        the model's context, and DSPy's other errors.
         """
-        way, attributes, lm = _WAY.get(), vars(predictor), current_lm(predictor)
-        # Only what asks for a question is shown one.
-        inputs |= {name: value for name, value in way.inputs.items() if name != "question" or name in inputs}
-        signature = inputs.pop("signature", attributes["signature"])
-        demos = inputs.pop("demos", attributes["demos"])
-        settings = call_settings(lm, attributes["config"])
+        way, lm = _WAY.get(), current_lm(predictor)
+        all_settings = {**call_settings(lm, vars(predictor)["config"]), **(settings or {})}
         if way.seeds_later:
-            settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
-        dialogue = self.adapter.build_dialogue(settings, signature, demos, inputs)
+            all_settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
+        # Nothing is sampled where texts are read in plain text or a dialogue of their own.
+        dialogue = Dialogue.of(turns, more.pop("sampling", None) or Sampling.of(all_settings), **more)
         if way.run is not None and not way.run.has_begun and getattr(lm, "shares_prompts", False):
-            generation = await way.run.begin(lm, dialogue)
-        else:
-            (generation,) = await ask_model(lm, dialogue, rollout_id=settings.get("rollout_id"))
-        outputs = self.adapter.read_outputs(signature, inputs, generation)
-        prediction = dspy.Prediction.from_completions([outputs], signature=signature)
-        if dspy.settings.trace is not None:
-            # Where DSPy's optimizers look for what a predictor was asked and said, which some show a model as text.
-            texts = {
-                name: AskedText(value.printed, value) for name, value in inputs.items() if isinstance(value, Question)
-            }
-            fields = {name: value for name, value in outputs.items() if name != "generation"}
-            traced = dspy.Prediction.from_completions([fields], signature=signature)
-            dspy.settings.trace.append((predictor, inputs | texts, traced))
-        return prediction
+            return await way.run.begin(lm, dialogue)
+        (generation,) = await ask_model(lm, dialogue, rollout_id=all_settings.get("rollout_id"))
+        return generation
+
+    async def ask_words(
+        self, predictor: dspy.Predict, system: str, text: str, prefill: str = "", choices: Sequence[str] = ()
+    ) -> Generation:
+        """Ask a text behind a system turn, if there is one; return the reply with what it was begun with."""
+        turns = [{"role": "system", "content": system}] if system else []
+        turns += [user_turn(text), *([{"role": "assistant", "content": prefill}] if prefill else [])]
+        generation = await self.ask(predictor, turns, choices=tuple(choices) or None)
+        return replace(generation, reply=prefill + (generation.reply or ""))
 
 
 class ExamProgram(AskingProgram):
@@ -207,7 +218,6 @@ class ExamProgram(AskingProgram):
     Their predictions hold `answer` (the printed number of an option, or None) and `rationale` (str or None).
     """
 
-    adapter: ExamAdapter
     reads_options = True
 
     @staticmethod

@@ -16,13 +16,12 @@ from medexam.programs.controls import Abstention, Control, blind_choice, longest
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module
-from medexam.programs.retrieving import PassageFinder, PassageSearch, TextReader, most_relevant
+from medexam.programs.retrieving import PassageFinder, most_relevant
 from medexam.programs.steps import parts
 from medexam.programs.steps.flow import StepProgram, repeated
 from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
 from medexam.programs.wrapping import WithPassages
 from medexam.questions import Language, Question
-from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.word_files import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.dataset import Split
@@ -44,11 +43,11 @@ class ProgramContext:
     """The model's own budget for a reply, used where the spec has none; None takes the program's default."""
     finder: PassageFinder | None = None
     """Finds the passages of a question."""
-    search: PassageSearch | None = None
+    search: Any = None
     """Looks up any text: what the model writes, and what modules of the user's own find with `dspy.Retrieve`."""
     nearest: Nearest | None = None
     """Makes what chooses a question's demonstrations."""
-    reader: TextReader | None = None
+    reader: Any = None
     """Has texts read by a local model."""
     budgets: Mapping[str, int | None] = field(default_factory=dict)
     """Name of each further model that steps may ask -> its own budget for a reply."""
@@ -133,9 +132,7 @@ def _build_words(spec: Any, words: Any, max_tokens: int | None) -> Any:
     if isinstance(spec, TaskSpec):
         task_program = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(spec.kind, ExtractExplanation)
         return task_program(spec, words, max_tokens)
-    adapter = ExamAdapter(spec.answer_format, spec.answer_form, words.turn)
-    budget = spec.budget(max_tokens)
-    return AnsweringProgram(words, adapter, budget, reasons=spec.reasons, closes=spec.answer_after_budget)
+    return AnsweringProgram(spec, words, spec.budget(max_tokens))
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:

@@ -3,14 +3,14 @@
 import dspy
 
 from medexam.programs.asking import AnsweringProgram
-from medexam.programs.base import asked_by
+from medexam.programs.base import asked_by, shown_question
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder
-from medexam.programs.wrapping import BehindText, fitted
+from medexam.programs.wrapping import BehindText, behind_passages, fitted
 from medexam.questions import Question
-from medexam.signatures import render_answer
-from medexam.signatures.adapter import CitePassage, behind_passages
-from medexam.signatures.citations import count_numbered, number_passages, read_citation
+from medexam.signatures import render_answer, split_thinking
+from medexam.signatures.citations import CLOSING, OPENING, count_numbered, number_passages, read_citation
+from medexam.signatures.thinking import end_turn
 
 
 class CitingPassages(BehindText):
@@ -20,15 +20,18 @@ class CitingPassages(BehindText):
     those of the passages that are shown and 0 for none. A prediction carries `hits` and `cited`.
     """
 
+    program: AnsweringProgram
+
     def __init__(self, program: AnsweringProgram, finder: PassageFinder, note: str) -> None:
         """Make the program: `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)
         self._finder = finder
         self._note = note
         self.cite = None
-        if program.adapter.answer_format == "guided":
+        if program.guided:
             words = program.respond.signature.instructions
-            self.cite = dspy.Predict(behind_passages(CitePassage.with_instructions(words)))
+            signature = dspy.Signature("question, reply, count: int -> citation: int", words)
+            self.cite = dspy.Predict(behind_passages(signature))
             self.cite.demos = program.respond.demos
 
     def calls_for(self, question: Question) -> int:
@@ -48,12 +51,13 @@ class CitingPassages(BehindText):
         count = count_numbered(excerpt, hit_count)
         with asked_by(passages=passages):
             outcome = await self.program.answer(question)
-        citation = read_citation((outcome.generation and outcome.generation.reply) or "", count)
-        if self.cite is not None and outcome.answer is not None and count:
-            reply = render_answer(outcome.answer, self.adapter.answer_form)
-            if outcome.rationale:
-                reply = f"{outcome.rationale}\n\n{reply}"
-            prediction = await self.ask(self.cite, question=question, passages=passages, reply=reply, count=count)
-            outcome.generation = prediction.generation
-            citation = prediction.citation
+            citation = read_citation((outcome.generation and outcome.generation.reply) or "", count)
+            if self.cite is not None and outcome.answer is not None and count:
+                reply = render_answer(outcome.answer, self.program.spec.answer_form)
+                if outcome.rationale:
+                    reply = f"{outcome.rationale}\n\n{reply}"
+                outcome.generation = await self.program.ask_about(
+                    self.cite, shown_question(question), f"{reply} {OPENING}", [*map(str, range(count + 1))], CLOSING
+                )
+                citation = read_citation(end_turn(split_thinking(outcome.generation.reply or "")[1]), count)
         return outcome.copy(cited=citation)

@@ -25,16 +25,13 @@ class Control(dspy.Module):
 
     def forward(self, question: Any) -> ProgramOutput:
         """Answer one question."""
-        return self._answer(question)
-
-    async def aforward(self, question: Any) -> ProgramOutput:
-        """Answer one question; nothing here waits."""
-        return self._answer(question)
-
-    def _answer(self, question: Any) -> ProgramOutput:
         check_question(question)
         choice = self._choose(question)
         return choice if isinstance(choice, ProgramOutput) else ProgramOutput(answer=choice)
+
+    async def aforward(self, question: Any) -> ProgramOutput:
+        """Answer one question; nothing here waits."""
+        return self.forward(question)
 
 
 class Abstention(Control):

@@ -5,16 +5,17 @@ Of options with equal scores the first in the exam's order is taken, and how man
 
 import math
 from collections.abc import Sequence
+from string import Template
+from typing import Any
 
 import dspy
 
-from medexam.model_calls import Continuation, ContinuationLogprobs
-from medexam.predictions import OptionScores, normalise_scores
-from medexam.programs.base import ExamProgram
+from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Sampling
+from medexam.predictions import normalise_scores
+from medexam.programs.base import ExamProgram, shown_question, user_turn
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
-from medexam.signatures.adapter import LikelihoodAdapter, WeighOptions
 from medexam.signatures.word_files import Words
 from medexam.specs.programs.words import LikelihoodSpec, ScoreNorm
 
@@ -37,11 +38,11 @@ class OptionLikelihood(ExamProgram):
     """
 
     def __init__(self, spec: LikelihoodSpec, words: Words) -> None:
-        super().__init__(LikelihoodAdapter(spec))
+        super().__init__()
         self.spec = spec
         context, *premise = words.parts.values()
-        self.weigh = dspy.Predict(WeighOptions.with_instructions(context))
-        self.weigh_alone = dspy.Predict(WeighOptions.with_instructions(premise[0])) if premise else None
+        self.weigh = dspy.Predict(dspy.Signature("question -> reading", context))
+        self.weigh_alone = dspy.Predict(dspy.Signature("question -> reading", premise[0])) if premise else None
 
     def calls_for(self, question: Question) -> int:
         """Count one call for each order of the options, and one more where they are also read without the question."""
@@ -52,11 +53,9 @@ class OptionLikelihood(ExamProgram):
         spec, numbers = self.spec, question.option_numbers
         premises: Sequence[Continuation | None] = [None] * len(numbers)
         if self.weigh_alone is not None:
-            premises = (await self.ask(self.weigh_alone, question=question)).reading.continuations
+            premises = (await self._weigh(self.weigh_alone, shown_question(question))).continuations
         orders = orders_of(question, spec.orders)
-        readings: list[ContinuationLogprobs] = [
-            (await self.ask(self.weigh, question=shown_in(question, order))).reading for order in orders
-        ]
+        readings = [await self._weigh(self.weigh, shown_question(shown_in(question, order))) for order in orders]
         rows = []
         for order, reading in zip(orders, readings, strict=True):
             # The numbers stay where they are while the options move on.
@@ -67,20 +66,38 @@ class OptionLikelihood(ExamProgram):
         has_orders = spec.orders != "given"
         by_number = average_orders(orders, rows) if has_orders else dict(zip(numbers, rows[0], strict=True))
         masses = [reading.mass for reading in readings if spec.read == "label" and reading.mass is not None]
-        scores = OptionScores(
-            option_scores={number: by_number[number] for number in numbers},
-            score_unit="nats" if has_orders else _UNITS.get(spec.norm, "nats"),
-            score_norm=spec.norm,
-            label_mass=math.fsum(masses) / len(masses) if masses else None,
-            order_scores=tuple(rows) if has_orders else None,
-            read_by=readings[-1].read_by,
-            read_why=readings[-1].why,
-        )
-        answer: int | None = max(scores.option_scores, key=scores.option_scores.__getitem__)
+        option_scores = {number: by_number[number] for number in numbers}
+        scores = {
+            "option_scores": option_scores,
+            "score_unit": "nats" if has_orders else _UNITS.get(spec.norm, "nats"),
+            "score_norm": spec.norm,
+            "label_mass": math.fsum(masses) / len(masses) if masses else None,
+            "order_scores": tuple(rows) if has_orders else None,
+            "read_by": readings[-1].read_by,
+            "read_why": readings[-1].why,
+        }
+        answer: int | None = max(option_scores, key=option_scores.__getitem__)
         if spec.abstain_below is not None:
-            share = max(normalise_scores(scores.option_scores).values())
+            share = max(normalise_scores(option_scores).values())
             answer = None if share < spec.abstain_below else answer
         return ProgramOutput(answer=answer, scores=scores, orders=tuple(orders) if has_orders else None)
+
+    async def _weigh(self, predictor: dspy.Predict, question: Question) -> ContinuationLogprobs:
+        """Read the options behind a space where the context is plain text that does not end in white space, and at the
+        very beginning of the assistant's turn where it is a dialogue; nothing is sampled, so no setting matters.
+        """
+        spec = self.spec
+        asked = user_turn(question.printed if spec.shows_options else question.asked)["content"]
+        context = Template(predictor.signature.instructions).substitute(question=asked)
+        lead = "" if spec.chat_template or context[-1:].isspace() else " "
+        texts = [f"{lead}{option.number if spec.read == 'label' else option.text}" for option in question.options]
+        is_label = spec.read == "label"
+        request = ContinuationRequest(
+            texts=tuple(texts), read_by=spec.read_by, given_opening=is_label, template=spec.chat_template
+        )
+        turns = [{"role": "user", "content": context}]
+        reading: Any = (await self.ask(predictor, turns, sampling=Sampling(), continuations=request)).reading
+        return reading  # type: ignore[no-any-return]
 
 
 def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:
@@ -91,18 +108,15 @@ def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise
     models"). The length in bytes (UTF-8) or characters is that of the words, without the space before them; no words
     count as one.
     """
-    total = continuation.total
-    match norm:
-        case "token_mean":
-            return total / len(continuation.tokens)
-        case "byte":
-            return total / max(1, len(text.encode("utf-8")))
-        case "character":
-            return total / max(1, len(text))
-        case "min_k":
-            least_logprobs = sorted(continuation.logprobs)[: math.ceil(_MIN_K * len(continuation.tokens))]
-            return math.fsum(least_logprobs) / len(least_logprobs)
-    return total - (premise.total if premise else 0.0)
+    least_logprobs = sorted(continuation.logprobs)[: math.ceil(_MIN_K * len(continuation.tokens))]
+    lengths = {
+        "token_mean": len(continuation.tokens),
+        "byte": max(1, len(text.encode("utf-8"))),
+        "character": max(1, len(text)),
+    }
+    if norm == "min_k":
+        return math.fsum(least_logprobs) / len(least_logprobs)
+    return (continuation.total - (premise.total if premise else 0.0)) / lengths.get(norm, 1)
 
 
 def average_orders(orders: Sequence[Order], rows: Sequence[Sequence[float]]) -> dict[int, float]:

@@ -5,34 +5,29 @@ Programs that ship ask it by dialogues, and modules of the user's own as DSPy as
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+import json
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, TypeVar
+from dataclasses import replace
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import dspy
-from dspy.lm15 import Request, Response, StreamDeltaEvent, TextDelta, response_to_events
-from dspy.utils.callback import BaseCallback
+from dspy.utils.callback import with_callbacks
 from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
-from medexam.dspy_requests import build_request, is_words, read_dialogue, read_generation, write_response
+from medexam.dspy_requests import build_request, read_dialogue, read_generation
 from medexam.event_loop import background_loop
-from medexam.model_calls import SAMPLED, Continuation, ContinuationRequest, Dialogue, Generation, Sampling
+from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
-from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls, OverError
+from medexam.programs.kept import KEPT, Draws, KeptCalls
 from medexam.specs import ModelSpec
-from medexam.text import writable
 
 T = TypeVar("T")
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
-_PIECE = 16
-"""Characters of a piece of a streamed reply, a few tokens."""
-
-
 _OTHER_MODEL = (
     "{} is not the run's model: ask dspy.settings.lm, name further models in `models` of a program of steps, or use "
     "medexam.Evaluate, where a module may ask any model"
@@ -46,19 +41,12 @@ class OtherModelError(BaseException):
     """
 
 
-class OnlyModel(UsageTracker, BaseCallback):
-    """Raises `OtherModelError` where another model than one is asked.
+class OnlyModel(UsageTracker):
+    """DSPy's count of tokens, which raises `OtherModelError` where a call of another model than one is told to it."""
 
-    As a callback of other models before they are asked, and as DSPy's count of tokens when a call is told to it.
-    """
-
-    def __init__(self, model: str | None = None) -> None:
+    def __init__(self, model: str) -> None:
         super().__init__()
         self._model = model
-
-    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002
-        """Refuse the model whose callback this is."""
-        raise OtherModelError(_OTHER_MODEL.format(instance.model))
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         """Note a call that was made."""
@@ -75,117 +63,11 @@ def held_models(program: Any) -> list[dspy.BaseLM]:
     return [value for part in parts for value in vars(part).values() if isinstance(value, dspy.BaseLM)]
 
 
-@dataclass
-class _Handed:
-    """What goes past DSPy while it makes a call of ours."""
-
-    dialogue: Dialogue | None = None
-    """What is asked, if a program that ships asks."""
-    turns: list[dict[str, Any]] | None = None
-    """The messages in OpenAI's chat dialect, if DSPy was given such."""
-    generations: list[Generation] = field(default_factory=list)
-    """The replies, when they are there."""
-
-
-_HANDED = "medexam_handed"
-"""Setting of DSPy's context: the `_Handed` of a call."""
-
-
-class _KeepingEngine:
-    """An engine as DSPy asks one, which keeps what it was asked and said."""
-
-    def __init__(self, engine: Any, draws: Draws | None, model: str, asked: str | None) -> None:
-        """Keep calls; `draws` counts those that nobody keeps, None where those keep their seeds.
-
-        The engine says what the model takes in the form of its server; one that says nothing takes words alone. Models
-        of one name draw an equal dialogue under one seed after the other. `asked` is the name of a further model in the
-        spec.
-        """
-        self._engine = engine
-        self._draws = draws
-        self._model = model
-        self._asked = asked
-        self.supports_function_calling: bool = getattr(engine, "supports_function_calling", False)
-        self.supports_response_schema: bool = getattr(engine, "supports_response_schema", False)
-        self.supported_params = frozenset(getattr(engine, "supported_params", ()))
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the engine's replies, with their places among the calls that are kept."""
-        calls: Calls | None = dspy.settings.get(CALLS)
-        keeper: KeptCalls | None = dspy.settings.get(KEPT)
-        if draws := calls.draws if calls else self._draws:
-            dialogue = draws.redraw(dialogue, self._model)
-        sent = dialogue if getattr(self._engine, "takes_seed", True) else dialogue.with_seed(None)
-        record = ModelCall.of(sent, self._asked)
-        places = keeper.begin(record, sent.sampling.samples) if keeper else range(0)
-        if calls is not None:
-            if calls.over:
-                raise OverError
-            calls.fault = None
-        try:
-            generations: list[Generation] = await self._engine.reply(dialogue)
-        except CALL_ERRORS as error:
-            if calls is not None:
-                calls.fault = error
-            if keeper is not None:
-                for place in places:
-                    keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
-            raise
-        if keeper is not None:
-            generations = [replace(one, place=place) for place, one in zip(places, generations, strict=True)]
-            for number, one in enumerate(generations):
-                keeper.end(places[number], record.with_reply(one, number))
-        if calls is not None:
-            calls.generations.append(generations[0])
-        return generations
-
-    async def complete(self, request: Request) -> Response:
-        """Return the engine's reply to a request of DSPy's, or to the dialogue that went past it."""
-        handed: _Handed = dspy.settings.get(_HANDED)
-        with dspy_faults():
-            handed.generations = await self.reply(handed.dialogue or read_dialogue(request, handed.turns))
-        return write_response(handed.generations[0])
-
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
-        """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
-        for event in _events(await self.complete(request)):
-            yield event
-
-
-class _BlockingEngine:
-    """The same for threads that wait."""
-
-    def __init__(self, engine: _KeepingEngine) -> None:
-        self._engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def complete(self, request: Request) -> Response:
-        """Return the engine's reply to a request of DSPy's."""
-        return background_loop().run(self._engine.complete(request))
-
-    def stream(self, request: Request) -> Iterator[Any]:
-        """Yield the events of the reply."""
-        yield from _events(self.complete(request))
-
-
-def _events(response: Response) -> Iterator[Any]:
-    """Yield the events of a reply, its text in pieces: a listener misses a field that begins and ends in one piece."""
-    for event in response_to_events(response):
-        delta = event.delta if isinstance(event, StreamDeltaEvent) else None
-        if not isinstance(delta, TextDelta) or delta.logprobs:
-            yield event
-            continue
-        for begin in range(0, len(delta.text), _PIECE):
-            yield replace(event, delta=replace(delta, text=delta.text[begin : begin + _PIECE]))
-
-
 class EngineLM(dspy.LM):
-    """A `dspy.LM` over an engine, which alone retries and never caches. It can also choose among texts and score them.
+    """A `dspy.LM` over an engine, which alone retries and caches nothing. It also chooses and scores texts."""
 
-    Where nothing of DSPy's listens, a call of texts goes to the engine as it is.
-    """
+    supports_function_calling = supports_response_schema = False
+    supported_params = frozenset[str]()
 
     def __init__(
         self, engine: Any, model: str, draws: Draws | None = None, *, asked: str | None = None, **sampling: Any
@@ -193,73 +75,77 @@ class EngineLM(dspy.LM):
         """Ask `engine`, under a name of `model`; `sampling` are settings of every call.
 
         With `draws`, equal requests at a temperature get one seed after the other. Without, only those of one question
-        of a module of the user's own do. `asked` is its name in the spec where it is a further model.
+        do. `asked` is its name in the spec where it is a further model. The engine says what the model takes in the
+        form of its server; one that says nothing takes words alone.
         """
-        self._keeping = _KeepingEngine(engine, draws, model, asked)
-        self.live_engine = engine
+        super().__init__(model, cache=False, num_retries=0, **sampling)
+        self.live_engine, self._draws, self._asked = engine, draws, asked
         self.shares_prompts: bool = getattr(engine, "shares_prompts", False)
         """Whether one request brings several replies to its prompt."""
+        for name in ("supports_function_calling", "supports_response_schema", "supported_params"):
+            setattr(self, name, getattr(engine, name, getattr(self, name)))
         self.spec: ModelSpec | None = None
         """What it was built from; None if it was built from no spec."""
-        engines = {"engine": _BlockingEngine(self._keeping), "async_engine": self._keeping}
-        super().__init__(model, **engines, cache=False, num_retries=0, **sampling)
 
     def _get_initial_kwargs(self, *, temperature: Any, max_tokens: Any, **kwargs: Any) -> dict[str, Any]:
         """Keep the arguments that are given: DSPy refuses, or renames, budgets and temperatures by models' names."""
-        options = {name: value for name, value in kwargs.items() if name != "rollout_id" or value is not None}
-        return {"temperature": temperature, "max_tokens": max_tokens, **options}
+        return {"temperature": temperature, "max_tokens": max_tokens, **kwargs}
 
-    async def ask(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to a dialogue, one for each sample; raises DSPy's errors."""
-        if not self._is_heard():
-            with dspy_errors(self.model):
-                return await self._keeping.reply(dialogue)
-        handed = _Handed(dialogue)
-        with dspy.context(**{_HANDED: handed}):
-            await super().acall(build_request(self.model, dialogue))
-        return handed.generations
+    @with_callbacks  # type: ignore[untyped-decorator]
+    async def ask(
+        self, dialogue: Dialogue, prompt: Any = None, messages: Any = None, **kwargs: Any
+    ) -> list[Generation]:
+        """Return the replies to a dialogue, one for each sample; raises DSPy's errors.
+
+        DSPy's callbacks, history and counts of tokens hear of a call with `prompt` or `messages`, and `kwargs`.
+        """
+        with dspy_errors(self.model):
+            generations = await self._reply(dialogue)
+        for one in generations:
+            counts = {"prompt_tokens": one.prompt_tokens, "completion_tokens": one.completion_tokens}
+            usage = {name: count for name, count in counts.items() if count is not None}
+            if len(usage) == len(counts):
+                usage["total_tokens"] = sum(usage.values())
+            response = SimpleNamespace(model=one.model, usage=usage)
+            asked = dialogue.turns_with_opening if prompt is None and messages is None else messages
+            self._record_response(response, prompt, asked, [_output(one)], kwargs)
+        return generations
 
     async def acall(
         self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[Any]:
         """Return what DSPy's own method returns."""
-        if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            with dspy.context(**{_HANDED: _Handed(turns=_drop_filenames(messages))}):
-                outputs: list[Any] = await super().acall(prompt, messages=messages, **kwargs)
-            return outputs
-        return [*map(_output, await self.ask(dialogue))]
+        dialogue = read_dialogue(messages or [_user(prompt)], {**self.kwargs, **kwargs})
+        count = kwargs.get("n") or self.kwargs.get("n") or 1
+        replies = [await self.ask(dialogue, prompt, messages, **kwargs) for _ in range(count)]
+        return [_output(one) for generations in replies for one in generations]
 
     def __call__(self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any) -> list[Any]:
         """Return what DSPy's own method returns."""
-        if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            with dspy.context(**{_HANDED: _Handed(turns=_drop_filenames(messages))}):
-                outputs: list[Any] = super().__call__(prompt, messages=messages, **kwargs)
-            return outputs
-        return [*map(_output, background_loop().run(self.ask(dialogue)))]
+        return background_loop().run(self.acall(prompt, messages=messages, **kwargs))
 
-    def _is_heard(self) -> bool:
-        """Return whether anything of DSPy's listens to its calls; a trace hears of predictors alone."""
-        settings = dspy.settings
-        counts = settings.track_usage or (settings.usage_tracker and type(settings.usage_tracker) is not OnlyModel)
-        listeners = counts or settings.callbacks or self.callbacks or settings.send_stream
-        return bool(listeners) or not settings.disable_history
-
-    def _plain(self, prompt: Any, messages: list[dict[str, Any]] | None, kwargs: Mapping[str, Any]) -> Dialogue | None:
-        """Return a call of texts as a dialogue; None where it says more, or DSPy's listeners are to hear of it.
-
-        DSPy says what is wrong with texts that are empty or cannot be sent.
-        """
-        all_options = {**self.kwargs, **kwargs}
-        settings = {name: value for name, value in all_options.items() if value is not None and name != "cache"}
-        turns = [_user(prompt)] if messages is None and isinstance(prompt, str) else messages
-        if not turns or settings.keys() - SAMPLED or self._is_heard() or not is_words(turns):
-            return None
-        texts = [turn["content"] for turn in turns]
-        if not all(texts) or writable(texts) != texts:
-            return None
-        if isinstance(settings.get("stop"), str):
-            settings["stop"] = [settings["stop"]]
-        return Dialogue.of(turns, Sampling.of(settings))
+    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the engine's replies, with their places among the calls that are kept."""
+        keeper: KeptCalls | None = dspy.settings.get(KEPT)
+        if draws := keeper or self._draws:
+            # Models of one name draw an equal dialogue under one seed after the other.
+            dialogue = draws.redraw(dialogue, self.model)
+        if keeper is None:
+            return cast("list[Generation]", await self.live_engine.reply(dialogue))
+        sent = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
+        record = ModelCall.of(sent, self._asked)
+        places = keeper.begin(record, sent.sampling.samples)
+        keeper.fault = None
+        try:
+            generations: list[Generation] = await self.live_engine.reply(dialogue)
+        except CALL_ERRORS as error:
+            keeper.fault = error
+            for place in places:
+                keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            raise
+        for number, one in enumerate(generations):
+            keeper.end(places[number], record.with_reply(one, number))
+        return [replace(one, place=place) for place, one in zip(places, generations, strict=True)]
 
     def choose(self, prompt: str, options: Sequence[str]) -> str:
         """Choose the one of `options` that the model answers `prompt` with; it cannot write anything else.
@@ -283,7 +169,7 @@ class EngineLM(dspy.LM):
     def _ask_once(self, prompt: str, **more: Any) -> Generation:
         sampling = Sampling(temperature=self.kwargs.get("temperature"))
         with dspy_faults():
-            return background_loop().run(self._keeping.reply(Dialogue([_user(prompt)], "", sampling, **more)))[0]
+            return background_loop().run(self._reply(Dialogue([_user(prompt)], "", sampling, **more)))[0]
 
 
 def build_lm(model: ModelSpec, engine: Any, draws: Draws | None = None, *, asked: str | None = None) -> EngineLM:
@@ -303,29 +189,25 @@ def build_lm(model: ModelSpec, engine: Any, draws: Draws | None = None, *, asked
     return lm
 
 
-def _drop_filenames(messages: Any) -> Any:
-    """Take the names of files from messages, in place: DSPy's requests have no place for them, and refuse the file."""
-    contents = [turn.get("content") for turn in messages or () if isinstance(turn, dict)]
-    for part in (part for content in contents if isinstance(content, list) for part in content):
-        if part.get("type") == "file":
-            part["file"].pop("filename", None)
-    return messages
-
-
 def _user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
 def _output(generation: Generation) -> Any:
-    """Return a reply as a call of DSPy's chat models does: its text, or its parts if its thinking stands apart."""
-    text = generation.words or (None if generation.refused else "")
-    return {"text": text, "reasoning_content": generation.thinking} if generation.thinking else text
+    """Return a reply as a call of DSPy's chat models does: its text, or its parts if there is more."""
+    text = generation.words or (None if generation.refused or generation.tool_calls else "")
+    calls = [
+        {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": json.dumps(one.args)}}
+        for one in generation.tool_calls
+    ]
+    more = {"reasoning_content": generation.thinking, "tool_calls": calls}
+    return {"text": text, **{name: part for name, part in more.items() if part}} if any(more.values()) else text
 
 
 async def ask_model(lm: dspy.BaseLM, dialogue: Dialogue, *, rollout_id: Any = None) -> list[Generation]:
     """Return the replies of a model to a dialogue, one for each sample; raises DSPy's errors."""
     if isinstance(lm, EngineLM):
-        return await lm.ask(dialogue)
+        return cast("list[Generation]", await lm.ask(dialogue))
     options = {} if rollout_id is None else {"rollout_id": rollout_id}
     return [read_generation(await lm.acall(build_request(lm.model, dialogue), **options))]
 

@@ -64,8 +64,11 @@ def build_prediction(
             names = {call.asked: call.model for call in calls if call.has_reply}
             swapped = (names[key] for key, other in further.items() if names.get(key, other.name) != other.name)
             name = next(swapped, None) or names.get(None)
-            fields["answered_by"] = answerer.print_of(name, cut=bool(outcome.passages_cut))
-    fields |= {name: outcome.get(name) for name in _KEPT} | (vars(outcome.scores) if outcome.scores else {})
+            fields["answered_by"] = answerer.print_of(name)
+    fields |= {name: outcome.get(name) for name in _KEPT}
+    if outcome.scores is not None:
+        option_scores = [*outcome.scores["option_scores"].values()]
+        fields |= {**outcome.scores, "tied": option_scores.count(max(option_scores))}
     if outcome.hits is not None:
         passages = [*map(kept_passage, outcome.hits)]
         if outcome.verdicts is not None:
@@ -126,5 +129,5 @@ def build_failure(
         kind, text = (error.kind, error.traceback) if is_own else (type(error).__name__, None)
         fields = {"status": Status.FAILED, "failure": Failure(kind=kind, message=str(error), traceback=text)}
     elif answerer is not None:
-        fields["answered_by"] = answerer.print_of(None, cut=True)
+        fields["answered_by"] = answerer.print_of(None)
     return Prediction(question=question.key, program=program, spec_digest=spec_digest, calls=tuple(calls), **fields)

@@ -1,21 +1,26 @@
 """A DSPy module of the user's own as a program: called with a question's fields, its answer read as every other.
 
 The module may ask as often as it likes. Every call is recorded, and an exception that it raises fails its question
-alone. A module without `aforward` runs in a thread; its calls still travel in batches with everybody else's.
+alone. A module without `aforward` runs in a thread; its calls still travel in batches with everybody else's. A
+question whose reply did not parse did not fail: asking again would not change it.
 """
 
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable, Collection, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cache, partial
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import dspy
+from dspy.utils.exceptions import AdapterParseError, LMError
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
@@ -25,11 +30,10 @@ from medexam.plugins import load_object
 from medexam.programs.base import AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import OPTIONS, GuidedAdapter
-from medexam.programs.kept import Calls, recorded_calls
-from medexam.programs.lm import EngineLM, OnlyModel, held_models
-from medexam.programs.module_faults import call_in_time, naming_faults
+from medexam.programs.kept import KeptCalls, kept_calls
+from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieving import PassageFinder, PassageSearch
+from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
@@ -59,7 +63,7 @@ class OwnProgram(AskingProgram):
         spec: ModuleSpec,
         max_tokens: int | None,
         finder: PassageFinder | None,
-        search: PassageSearch | None = None,
+        search: Any = None,
         more: Collection[str] = (),
     ) -> None:
         """Make the program: `max_tokens` is the model's own budget, `finder` finds a question's passages, `search`
@@ -68,13 +72,16 @@ class OwnProgram(AskingProgram):
         Both are None where the spec looks up none. `more` are names of fields that it is called with beside a
         question's.
 
-        Raises `SpecError` if the module takes something that no question has.
+        Raises `SpecError` if the module takes something that no question has, or holds a model of its own.
         """
-        super().__init__(make_adapter(spec))
+        super().__init__()
+        self.adapter = GuidedAdapter() if spec.answer_format == "guided" else make_adapter(spec.adapter)
         self.module = module
         for lm in held_models(module):
-            lm.callbacks = [OnlyModel()]
-        self._timeout_s = spec.timeout_s
+            raise SpecError(
+                f"program {spec.label}: {lm.model} that it holds is not the run's model: ask dspy.settings.lm, name "
+                "further models in `models` of a program of steps, or use medexam.Evaluate"
+            )
         self._max_tokens = spec.budget(max_tokens) or None
         self._finder = finder
         self._search = search
@@ -121,27 +128,15 @@ class OwnProgram(AskingProgram):
             numbers = question.option_numbers if isinstance(question, Question) else ()
             settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later), **{OPTIONS: numbers})
             try:
-                with recorded_calls() as calls, settings, naming_faults(self.module) as outputs:
-                    outputs.append(await self._call(inputs, calls))
+                with kept_calls() as calls, settings, naming_faults(self.module) as outputs:
+                    calls.fault = None
+                    outputs.append(await call_module(self.module, inputs))
             except _NoRetrieverError:
                 raise SpecError("the module looks up passages: set program.retriever") from None
         return self._prediction(question, hits, outputs, calls)
 
     def _hits(self, question: Asked) -> list[Hit]:
         return list(self._finder.find(question)) if self._finder else []
-
-    async def _call(self, inputs: dict[str, Any], calls: Calls) -> Any:
-        module = self.module
-        if self._timeout_s is None:
-            return await call_module(module, inputs)
-
-        def call() -> Any:
-            return asyncio.run(module.acall(**inputs)) if awaits_itself(module) else module(**inputs)
-
-        try:
-            return await call_in_time(call, self._timeout_s, type(module))
-        finally:
-            calls.over = True
 
     def _settings(self, lm: dspy.BaseLM | None, seeds_later: int) -> dict[str, Any]:
         """Return DSPy's settings under which the module is called."""
@@ -150,12 +145,9 @@ class OwnProgram(AskingProgram):
         settings: dict[str, Any] = {"rm": self._retrieve, "trace": trace, "adapter": self.adapter}
         if lm is None:
             return settings
-        if hasattr(self.adapter, "extraction_model"):
-            settings["adapter"] = copy(self.adapter)
-            settings["adapter"].extraction_model = lm.copy(max_tokens=self._max_tokens)
         later = {"seed": (lm.kwargs.get("seed") or 0) + seeds_later} if seeds_later else {}
-        settings["lm"] = lm.copy(max_tokens=self._max_tokens, **later)
-        return {**settings, "usage_tracker": OnlyModel(lm.model)}
+        own_lm = lm.copy(max_tokens=self._max_tokens, **later)
+        return {**settings, "lm": own_lm, "usage_tracker": OnlyModel(lm.model)}
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
         """Look up passages for `dspy.Retrieve`."""
@@ -163,15 +155,17 @@ class OwnProgram(AskingProgram):
             raise _NoRetrieverError
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: KeptCalls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
-        output = _as_prediction(outputs[0]) if outputs else None
+        output = outputs[0] if outputs else None
         if outputs and output is None and calls.fault is not None:
             # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
             with dspy_errors(getattr(dspy.settings.lm, "model", "")):
                 raise calls.fault
+        if isinstance(output, BaseModel) or (is_dataclass(output) and not isinstance(output, type)):
+            output = vars(output)
         answer, rationale, others = output, None, {}
-        if isinstance(output, dspy.Prediction):
+        if isinstance(output, dspy.Prediction | dict):
             if "answer" not in output:
                 raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
             others = dict(output.items())
@@ -194,14 +188,25 @@ class OwnProgram(AskingProgram):
         return ProgramOutput(text=text, **fields)
 
 
-def _as_prediction(output: Any) -> Any:
-    """Return named outputs in other forms, such as a dictionary, as DSPy's; anything else is itself."""
-    if isinstance(output, BaseModel):
-        output = dict(output)
-    elif is_dataclass(output) and not isinstance(output, type):
-        output = vars(output)
-    is_mapping = isinstance(output, Mapping) and all(isinstance(name, str) for name in output)
-    return dspy.Prediction(**output) if is_mapping else output
+@contextmanager
+def naming_faults(code: object) -> Iterator[list[Any]]:
+    """Take what the code, a module or a function, returned; it stays empty where a reply did not parse.
+
+    Raises `ProgramFaultError` for whatever the user's code raises, with the last line of its own file, but faults of
+    models as they are.
+    """
+    try:
+        yield []
+    except (LMError, ProgramFaultError):
+        raise
+    except AdapterParseError:
+        pass
+    except (Exception, OtherModelError) as error:
+        kind, file = type(error).__name__, getattr(sys.modules.get(code.__module__), "__file__", None)
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}: " if frames else ""
+        message = f"{place}{kind}: {error}" if place else str(error)
+        raise ProgramFaultError(kind, message, "".join(traceback.format_exception(error))) from error
 
 
 def make_module(spec: OwnSpec) -> dspy.Module:
@@ -223,7 +228,7 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     return module
 
 
-_ADAPTERS: Mapping[str, Callable[..., dspy.Adapter]] = MappingProxyType(
+_ADAPTERS: Mapping[str, Any] = MappingProxyType(
     # The chat adapter's second try through JSON is off: it would ask again in other words.
     {
         "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
@@ -233,24 +238,15 @@ _ADAPTERS: Mapping[str, Callable[..., dspy.Adapter]] = MappingProxyType(
 )
 
 
-def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
+def make_adapter(name: str) -> dspy.Adapter:
     """Make DSPy's adapter of a module; raises `SpecError` if that is none, or cannot be made."""
-    if spec.answer_format == "guided":
-        return GuidedAdapter()
-    name, args = spec.adapter, dict(spec.adapter_args)
     make = _ADAPTERS.get(name) or load_object(name, ADAPTERS)
-    if isinstance(make, dspy.Adapter) and not args:
-        return make
-    if name not in _ADAPTERS and not (isinstance(make, type) and issubclass(make, dspy.Adapter)):
-        choices = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
-        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {choices}")
-    if "extraction_model" in inspect.signature(make).parameters:
-        # The run's model takes its place for each question.
-        args["extraction_model"] = dspy.LM("medexam/run", cache=False)
     try:
-        adapter: dspy.Adapter = make(**args)
+        adapter = make if isinstance(make, dspy.Adapter) else make()
     except Exception as error:
         raise SpecError(f"program.adapter {name}: making it failed: {type(error).__name__}: {error}") from error
+    if not isinstance(adapter, dspy.Adapter):
+        raise SpecError(f"program.adapter {name} is no dspy.Adapter: use chat, json, xml, or ./file.py:Name")
     return adapter
 
 

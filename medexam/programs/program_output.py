@@ -1,14 +1,13 @@
 """What a program makes of a question, in typed fields: the answer, and all that is kept beside it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Self
 
 import dspy
 
 from medexam.model_calls import Generation
-from medexam.predictions import FollowUp, OptionScores, Reason, RetrievedPassage
-from medexam.predictions.core import MetricScore
-from medexam.questions import Alignment
+from medexam.predictions import Prediction, RetrievedPassage
 from medexam.retrievers.base import Hit
 
 
@@ -18,35 +17,23 @@ def kept_passage(hit: Hit) -> RetrievedPassage:
 
 
 class ProgramOutput(dspy.Prediction):
-    """What a program returns for one question; what a field is says `medexam.predictions.Prediction`.
+    """What a program returns for one question: fields of `medexam.predictions.Prediction`, and those below.
 
     A field that nothing was given for is None.
     """
 
     answer: int | None
     text: str | None
-    rationale: str | None
-    reason: Reason | None
-    """Why there is no answer, if that is known before the reply is read."""
     generation: Generation | None
     """The reply that the answer stands in; None: the last one that came, if any."""
-    scores: OptionScores | None
+    scores: Mapping[str, Any] | None
+    """`option_scores`, `score_unit` and what else a prediction keeps of them."""
     hits: list[Hit] | None
     """Passages that were looked up, most relevant first."""
     verdicts: Sequence[bool] | None
     """Whether a verifier keeps each of `hits`."""
     fields: Mapping[str, Any] | None
     """Every output of a signature that a step of a flow asks, by name; None of any other program."""
-    votes: tuple[int | None, ...] | None
-    orders: Sequence[tuple[int, ...]] | None
-    passages_cut: int | None
-    supported: bool | None
-    rounds: tuple[tuple[FollowUp, ...], ...] | None
-    cited: int | None
-    span: tuple[int, int] | None
-    alignment: Alignment | None
-    outputs: dict[str, Any] | None
-    metric_score: MetricScore | None
 
     def __getattr__(self, name: str) -> Any:
         # Looked up at once: programs read several fields of every answer.
@@ -55,7 +42,7 @@ class ProgramOutput(dspy.Prediction):
     @property
     def option_scores(self) -> dict[int, float] | None:
         """Printed number of each option -> its score; None if the program weighs none."""
-        return None if self.scores is None else self.scores.option_scores
+        return None if self.scores is None else self.scores["option_scores"]
 
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> Self:
@@ -68,4 +55,4 @@ class ProgramOutput(dspy.Prediction):
         return output
 
 
-_FIELDS = frozenset(ProgramOutput.__annotations__)
+_FIELDS = {field.name for field in fields(Prediction)} | {*ProgramOutput.__annotations__}

@@ -32,31 +32,6 @@ class PassageFinder(Protocol):
         ...
 
 
-class PassageSearch(Protocol):
-    """Looks up any texts, whenever they come up."""
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Find at most `k` passages of each query, most relevant first."""
-        ...
-
-    async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Find the same without blocking; queries that come together from several questions share a pass."""
-        ...
-
-
-class TextReader(Protocol):
-    """Has pairs of texts read by a local model; may take seconds, and is called from any thread."""
-
-    @property
-    def label(self) -> str:
-        """The model as people read it."""
-        ...
-
-    def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
-        """Read the pairs that a function makes of a question or task; entry i is what was found in pair i."""
-        ...
-
-
 class Hypothesis(NamedTuple):
     """One sentence of a passage and the stem with one option, which may follow from it."""
 
@@ -81,11 +56,6 @@ def list_hypotheses(question: Question, finder: PassageFinder) -> list[Hypothesi
         for begin, end in split_sentences(hit.passage.content)
         if any(map(str.isalnum, sentence := hit.passage.content[begin:end]))
     ]
-
-
-def join_passages(hits: Sequence[Hit]) -> str:
-    """Join the texts of passages as prompts show them, a blank line apart."""
-    return "\n\n".join(hit.passage.text for hit in hits)
 
 
 def shown_text(value: Any) -> str:

@@ -13,10 +13,10 @@ from dspy.utils.exceptions import LMError
 from medexam.errors import ProgramFaultError
 from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.predictions.calls import ModelCall
+from medexam.programs.base import READING
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import OTHER_MODELS, EngineLM
 from medexam.programs.program_output import ProgramOutput
-from medexam.signatures.adapter import READING
 
 
 class _NoReplyError(BaseException):

@@ -11,17 +11,11 @@ from medexam.programs.base import AskingProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
-from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.span_alignment import FoundSpan
-from medexam.signatures.word_files import Words
+from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.programs.words import TaskSpec
-from medexam.text import option_letters, split_sentences
+from medexam.text import split_sentences
 
-_END = "."
-"""What ends a guided list; never part of the answer."""
-_STEP = "Incorrect Reasoning Step: "
-_STEP_EXPLANATION = "\nIncorrect Reasoning Explanation:"
-_EXPLANATION = "Incorrect Explanation:"
 _FIRST, _LAST = "[", " - "
 """What stands before the numbers in a guided quotation: `[2 - 4`."""
 _NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
@@ -32,11 +26,11 @@ class TaskProgram(AskingProgram):
 
     def __init__(self, spec: TaskSpec, words: Words, max_tokens: int | None) -> None:
         """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
-        super().__init__(TaskAdapter(words.system))
-        self.guided = spec.answer_format == "guided"
+        super().__init__()
+        self.system, self.guided = words.system, spec.answer_format == "guided"
         budget = spec.budget(max_tokens)
         self.by_group = {
-            group: dspy.Predict(AnswerTask.with_instructions(template), max_tokens=budget[group])
+            group: dspy.Predict(dspy.Signature("question -> answer", template), max_tokens=budget[group])
             for group, template in words.parts.items()
         }
 
@@ -49,10 +43,10 @@ class TaskProgram(AskingProgram):
         context: str | None = None,
         count: int = 0,
     ) -> Generation:
-        """Ask once; the arguments are those of `AskedTask`."""
-        asked = AskedTask(question, prefill, tuple(choices), context, count)
-        generation: Generation = (await self.ask(self.by_group[group], asked=asked)).generation
-        return generation
+        """Ask once; `context` is shown instead of the task's own, in `count` numbered parts."""
+        predictor = self.by_group[group]
+        text = fill_task(predictor.signature.instructions, question, context=context, count=count)
+        return await self.ask_words(predictor, self.system, text, prefill, choices)
 
 
 class ShortAnswer(TaskProgram):
@@ -68,50 +62,17 @@ class ShortAnswer(TaskProgram):
 class AnswerByFormat(TaskProgram):
     """One group of words for each format; predictions hold `text`.
 
-    Guided: true/false and multiple choice leave the model the two words or the options' texts; a list is chosen an
-    option at a time, by its letter, until the model ends it; the wrong step is one of those that are shown; and
-    explanations begin with the words that the format asks for. Short and multi-hop answers are prose and stay free.
+    Guided: true/false and multiple choice leave the model the two words or the options' texts. All others stay free.
     """
-
-    def calls_for(self, question: Task) -> int:
-        """Count the most that it may take: one; one for each option of a guided list; two for a guided wrong step."""
-        if self.guided and question.group == "list":
-            return len(question.options)
-        return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1
 
     async def answer(self, question: Task) -> ProgramOutput:
         """Ask what the question's format takes."""
-        kind = question.group if self.guided else ""
-        if kind == "list" and question.options:
-            generation, text = await self._list(question)
-            return ProgramOutput(text=text or None, generation=generation)
-        if kind == "multi_hop_inverse" and question.given_reasoning:
-            numbers = [str(number) for number in range(1, len(question.given_reasoning) + 1)]
-            step = await self._reply(question, kind, _STEP, numbers)
-            generation = await self._reply(question, kind, f"{step.reply}{_STEP_EXPLANATION}")
-            _, content = split_thinking(generation.reply or "")
-            return ProgramOutput(text=content.strip() or None, generation=generation)
         choices = {"true_false": ("True", "False"), "multiple_choice": tuple(dict.fromkeys(question.options))}
-        prefill = _EXPLANATION if kind == "short_inverse" else ""
-        generation = await self._reply(question, question.group, prefill, choices.get(kind, ()))
+        kind = question.group if self.guided else ""
+        generation = await self._reply(question, question.group, choices=choices.get(kind, ()))
         reply = generation.reply or ""
         # An unclosed block of thinking is the answer: the shared task leaves it there.
         return ProgramOutput(text=split_thinking(reply)[1].strip() or reply.strip() or None, generation=generation)
-
-    async def _list(self, question: Task) -> tuple[Generation, str]:
-        """Choose one option by its letter, then another or the end; one option alone is the answer."""
-        options = dict(zip(option_letters(question.options), question.options, strict=True))
-        letters: list[str] = []
-        while len(letters) < len(options):
-            others = [letter for letter in options if letter not in letters]
-            prefill = ", ".join(f"{letter}: {options[letter]}" for letter in letters)
-            choices = [*(f", {letter}" for letter in others), _END] if letters else others
-            generation = await self._reply(question, "list", prefill, choices)
-            letter = (generation.reply or "")[len(prefill) :].removeprefix(", ")
-            if letter not in options:  # the end, or a reply that was withheld
-                break
-            letters.append(letter)
-        return generation, ", ".join(options[letter] for letter in letters)
 
 
 class ExtractExplanation(TaskProgram):

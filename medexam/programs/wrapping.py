@@ -7,25 +7,20 @@
 
 import math
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import permutations
 from typing import Any, TypeVar
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import OptionScores
 from medexam.programs.base import AskingProgram, ExamProgram, Run, asked_by
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieving import PassageFinder, join_passages
+from medexam.programs.retrieving import PassageFinder, shown_text
+from medexam.programs.steps.branches import combine
 from medexam.questions import Option, Question, Task
-from medexam.signatures.adapter import behind_passages
 from medexam.specs.programs.words import Orders
 
-NO_VOTE = math.log(1e-9)
-"""The score of an option without a vote: its share of the probability is 0 to nine decimals."""
 _LEAST = 200
 """Characters of passages below which none are shown."""
 P = TypeVar("P")
@@ -37,7 +32,7 @@ class WrappingProgram(ExamProgram):
     """Base of the programs that ask another one, which may answer in words too."""
 
     def __init__(self, program: AskingProgram) -> None:
-        super().__init__(program.adapter)
+        super().__init__()
         self.program = program
 
     def calls_for(self, question: Any) -> int:
@@ -49,8 +44,8 @@ class Voting(WrappingProgram):
     """A program that is asked `samples` times, each under a seed of its own; the commonest legal answer is taken.
 
     A prediction carries `votes`, the answer of each reply in order, and `scores`, the log of each option's share of the
-    legal answers; None if there is no legal answer. Of options with as many votes, the likeliest on average is taken if
-    the program weighs options, else the one that was answered first.
+    legal answers; None if there is no legal answer. Of options with as many votes, the likeliest on average is taken,
+    then the one that was answered first.
     """
 
     def __init__(self, program: ExamProgram, samples: int) -> None:
@@ -146,6 +141,11 @@ class BehindText(WrappingProgram):
         return await fitted(text, ask)
 
 
+def behind_passages(signature: Any) -> Any:
+    """Return the signature with passages that stand before the question."""
+    return signature.prepend("passages", dspy.InputField(desc="passages that may help, most relevant first"), str)
+
+
 class WithPassages(BehindText):
     """A program that sees passages before its question; a prediction carries `hits` besides."""
 
@@ -156,7 +156,7 @@ class WithPassages(BehindText):
     async def answer(self, question: Question | Task) -> ProgramOutput:
         """Ask the program behind the passages."""
         hits = list(self._finder.find(question))
-        return (await self.answer_behind(question, join_passages(hits))).copy(hits=hits)
+        return (await self.answer_behind(question, shown_text(hits))).copy(hits=hits)
 
 
 async def fitted(text: str, ask: Callable[[str], Awaitable[P]]) -> P:
@@ -215,8 +215,8 @@ def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Itera
     printed: dict[int | None, int | None] = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
     scores = outcome.scores if outcome.votes is None else None
     if scores is not None:
-        order_scores = (scores.option_scores[number] for number in question.option_numbers)
-        scores = replace(scores, option_scores=dict(zip(order, order_scores, strict=True)))
+        order_scores = (scores["option_scores"][number] for number in question.option_numbers)
+        scores = {**scores, "option_scores": dict(zip(order, order_scores, strict=True))}
     for vote in outcome.votes or (outcome.answer,):
         yield ProgramOutput(answer=printed[vote], scores=scores, rationale=outcome.rationale)
 
@@ -225,27 +225,11 @@ def _count_votes(
     question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]
 ) -> ProgramOutput:
     """Make one output of several, each of which has as many of the votes."""
-    counts = Counter(vote.answer for vote in votes if vote.answer is not None)
-    answer = _winner(counts, votes) if counts else None
-    first_place = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
+    counted = combine(question, votes, "vote")
+    first_place = next((place for place, vote in enumerate(votes) if vote.answer == counted.answer), 0)
     scores = None
-    if counts:
-        total = counts.total()
-        shares = {
-            number: math.log(counts[number] / total) if counts[number] else NO_VOTE
-            for number in question.option_numbers
-        }
-        why = f"{total} of {len(votes)} replies hold a legal answer"
-        scores = OptionScores(shares, "log of the share of votes", "votes", read_by="votes", read_why=why)
-    return outcomes[first_place * len(outcomes) // len(votes)].copy(
-        answer=answer, scores=scores, votes=tuple(vote.answer for vote in votes)
-    )
-
-
-def _winner(counts: Counter[int], votes: Sequence[ProgramOutput]) -> int:
-    """Return the commonest answer; of equals the likeliest if all votes have `scores`, else the first."""
-    winners = [number for number, count in counts.items() if count == max(counts.values())]
-    scores = [vote.scores.option_scores for vote in votes if vote.scores is not None]
-    if len(scores) < len(votes):
-        return winners[0]
-    return max(winners, key=lambda number: math.fsum(one[number] for one in scores))
+    if counted.scores is not None:
+        why = f"{sum(vote is not None for vote in counted.votes)} of {len(votes)} replies hold a legal answer"
+        scores = {**counted.scores, "read_by": "votes", "read_why": why}
+    outcome = outcomes[first_place * len(outcomes) // len(votes)]
+    return outcome.copy(answer=counted.answer, scores=scores, votes=counted.votes)

@@ -1,6 +1,3 @@
-from .adapter import Fields as Fields
-from .adapter import Signature as Signature
-from .adapter import SingleCallAdapter as SingleCallAdapter
 from .answer_format import find_answers as find_answers
 from .answer_format import parse_answer as parse_answer
 from .answer_format import render_answer as render_answer

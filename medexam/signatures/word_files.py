@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import dspy
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -30,8 +30,12 @@ T = TypeVar("T")
 Turn = Literal["system", "user"]
 """Whose turn instructions are: the system's, or the user's, in a turn of its own behind an empty system turn."""
 _WORDS = resources.files("medexam.signatures") / "words"
-_FIELDS = ("question", "options", "lettered_options", "answer", "reasoning", "context", "count")
-"""What may follow a $ in a template of a group."""
+_FIELDS = {
+    "groups": ("question", "options", "lettered_options", "answer", "reasoning", "context", "count"),
+    "likelihood": ("question",),
+}
+"""Layout -> what may follow a $ in its templates."""
+_KINDS = ("zero_shot", "few_shot", "chain_of_thought")
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,6 @@ class Words:
     """Whose turn instructions are."""
     examples: tuple[dspy.Example, ...] = ()
     """Solved questions to show before the one that is asked."""
-
-
-class _Likelihood(FrozenModel):
-    option_text: str
-    label: str
-    premise: str = Field(min_length=1)
 
 
 class _Instructions(FrozenModel):
@@ -73,12 +71,9 @@ class _Prompts(FrozenModel):
     zero_shot: _Instructions | None = None
     few_shot: _Instructions | None = None
     chain_of_thought: _Instructions | None = None
-    likelihood: _Likelihood | None = None
-
-
-class _Groups(FrozenModel):
+    likelihood: dict[Literal["option_text", "label", "premise"], str] = Field(default_factory=dict)
     system: str = ""
-    groups: dict[str, str]
+    groups: dict[str, str] = Field(default_factory=dict)
 
 
 class _Example(FrozenModel):
@@ -97,50 +92,38 @@ def load_words(files: WordFiles, language: Language) -> Words:
     or language.
     """
     language = files.language or language
-    if files.layout == "groups":
-        groups, source = _read(_Groups, files.prompt, language)
-        for group, template in groups.groups.items():
-            _fill(template, f"{source}: {language}.groups.{group}", **dict.fromkeys(_FIELDS))
-        if missing := [group for group in files.parts if group not in groups.groups]:
-            raise SpecError(f"program.prompt {files.prompt}: has no prompt for {', '.join(missing)}")
-        return Words({group: groups.groups[group].strip() for group in files.parts}, groups.system.strip())
     prompts, source = _read(_Prompts, files.prompt, language)
-    kind = "likelihood" if files.layout == "likelihood" else files.parts[0]
-    asked: Any = getattr(prompts, kind)
-    if asked is None:
-        raise SpecError(f"{source} has no prompt for {kind} in {language!r}")
-    if isinstance(asked, _Likelihood):
-        parts = {part: getattr(asked, part) for part in files.parts}
-        if _fill(parts[files.parts[0]], f"{source}: likelihood", question="?") == parts[files.parts[0]]:
+    templates: Any = prompts.likelihood
+    if files.layout == "groups":
+        templates = {group: template.strip() for group, template in prompts.groups.items()}
+    elif files.layout == "instructions":
+        templates = {kind: asked.instructions for kind in _KINDS if (asked := getattr(prompts, kind))}
+    fields = _FIELDS.get(files.layout)
+    for part, template in templates.items() if fields else ():
+        _fill(template, f"{source}: {language}.{files.layout}.{part}", **dict.fromkeys(fields or ()))
+    if missing := [part for part in files.parts if not templates.get(part)]:
+        raise SpecError(f"{source} has no prompt for {', '.join(missing)} in {language!r}")
+    parts, form = {part: str(templates[part]) for part in files.parts}, files.answer_form
+    if fields:
+        if files.layout == "likelihood" and "$question" not in parts[files.parts[0]]:
             raise SpecError(f"{source}: likelihood: the prompt {files.parts[0]} lacks $question")
-        return Words(parts)
-    form = files.answer_form
-    instructions = _fill(
-        asked.instructions if form == "braces" else asked.instructions.replace(" $json", ""),
-        f"{source}: {kind}",
-        form=render_answer(prompts.number, form),
-        example=render_answer(1, form),
-        json="JSON",
-    )
+        return Words(parts, prompts.system.strip())
+    (kind,) = files.parts
+    values = {"form": render_answer(prompts.number, form), "example": render_answer(1, form), "json": "JSON"}
+    template = parts[kind] if form == "braces" else parts[kind].replace(" $json", "")
     examples = () if files.examples is None else _load_examples(files.examples, language)
-    return Words({kind: instructions.strip()}, turn=asked.turn, examples=examples)
+    words = {kind: _fill(template, f"{source}: {kind}", **values).strip()}
+    return Words(words, turn=getattr(prompts, kind).turn, examples=examples)
 
 
 def describe_words(files: WordFiles, language: Language) -> dict[str, Any]:
     """Load the words of a program as data, for a run's identity; raises `SpecError` as `load_words` does."""
     words = load_words(files, language)
-    if files.layout == "groups":
-        return {"system": words.system, **words.parts}
-    (part, *others), texts = files.parts, words.parts
-    if files.layout == "likelihood":
-        return {"context": texts[part], "premise": texts["premise"] if others else None}
     examples = [
-        {"stem": one.question.stem, "options": [option.text for option in one.question.options], "answer": one.answer}
-        | ({"rationale": one.rationale} if one.get("rationale") else {})
+        {"question": one.question.printed, "answer": one.answer, "rationale": one.get("rationale")}
         for one in words.examples
     ]
-    turn = {} if words.turn == "system" else {"turn": words.turn}
-    return {"instructions": texts[part], **turn, "examples": examples}
+    return {"texts": words.parts, "system": words.system, "turn": words.turn, "examples": examples}
 
 
 def fill_task(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
@@ -190,18 +173,14 @@ def _read(form: type[T], source: str | Path, language: Language, key: str = "pro
     Raises `SpecError` if there are none.
     """
     suffix = "_examples.yaml" if key == "examples" else ".yaml"
-    shipped = _WORDS / f"{source}{suffix}"
-    is_name = str(source) == Path(source).name
-    added_files = {} if is_name and shipped.is_file() else {path.name: path for path in find_added("words").values()}
-    file = shipped if shipped.is_file() else added_files.get(shipped.name)
+    files = {entry.name: entry for entry in (*find_added("words").values(), *_WORDS.iterdir())}
+    file = files.get(f"{source}{suffix}") if str(source) == Path(source).name else None
+    source_name = str(source) if file is None else f"{key} {str(source)!r}"
     try:
-        if is_name and file:
-            text, source_name = file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
-        else:
-            text, source_name = Path(source).read_bytes().decode(), str(source)
+        text = Path(source).read_bytes().decode() if file is None else file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        files = {entry.name for entry in (*_WORDS.iterdir(), *added_files.values()) if entry.name.endswith(suffix)}
-        sets = sorted(name.removesuffix(suffix) for name in files if (key == "examples") == ("_examples" in name))
+        names = sorted(name.removesuffix(suffix) for name in files if name.endswith(suffix))
+        sets = [name for name in names if (key == "examples") == ("_examples" in f"{name}{suffix}")]
         raise SpecError(
             f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {', '.join(sets)}"
         ) from None
@@ -224,14 +203,9 @@ def _fill(template: str, place: str, **values: object) -> str:
         raise SpecError(f"{place}: only ${', $'.join(values)} may follow a $: {error}") from None
 
 
-def validate_words(form: type[T], text: str, source_name: str) -> T:
-    """Read the YAML `text` in a form; raises `SpecError` naming `source_name` and the place that is wrong."""
-    words: T = _validate(cast("Any", form), text, source_name)
-    return words
-
-
 @lru_cache(maxsize=64)
-def _validate(form: Any, text: str, source_name: str) -> Any:
+def validate_words(form: Any, text: str, source_name: str) -> Any:
+    """Read the YAML `text` in a form; raises `SpecError` naming `source_name` and the place that is wrong."""
     # Each program of each cell reads the same few files.
     try:
         return TypeAdapter(form).validate_python(parse_yaml(text, source_name))

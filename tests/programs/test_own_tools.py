@@ -1,10 +1,8 @@
-"""Native tools, schemas and streams in modules of one's own: what is declared, sent, read and kept."""
+"""Native tools and schemas in modules of one's own: what is declared, sent, read and kept."""
 
-import asyncio
 import json
 from pathlib import Path
 
-import dspy
 import pytest
 from wire_server import Wire, serving
 
@@ -123,26 +121,6 @@ def test_the_json_adapter_sends_a_schema_where_the_server_holds_replies_to_it(ow
     assert schemas.count({"answer", "sure"}) == 2
 
 
-@pytest.mark.parametrize("answer", ["4", "four, as two and two have always been\nsince numbers are written"])
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_stream_brings_each_field_to_its_listener_and_the_whole_reply(tmp_path, answer: str, waits: bool) -> None:
-    reply = f"[[ ## reasoning ## ]]\nCounting.\n\n[[ ## answer ## ]]\n{answer}\n"
-    (tmp_path / "replies.yaml").write_text(json.dumps({"*": reply}))
-    with dspy.context(lm=medexam.lm("scripted", path=tmp_path / "replies.yaml")):
-        program = dspy.streamify(
-            dspy.ChainOfThought("question -> answer"),
-            stream_listeners=[dspy.streaming.StreamListener("answer")],
-            async_streaming=not waits,
-        )
-
-        async def read() -> list:
-            return [chunk async for chunk in program(question="2 + 2?")]
-
-        *chunks, last = list(program(question="2 + 2?")) if waits else asyncio.run(read())
-    assert last.answer == answer
-    assert "".join(chunk.chunk for chunk in chunks).strip() == answer
-
-
 def test_an_adapter_is_named_by_its_class_and_its_source_counts(own_run, tmp_path) -> None:
     reply = "<answer>\n3\n</answer>\n<sure>\nTrue\n</sure>"
     (tmp_path / "loud.py").write_text("import dspy\n\nclass Loud(dspy.XMLAdapter):\n    pass\n")
@@ -155,23 +133,10 @@ def test_an_adapter_is_named_by_its_class_and_its_source_counts(own_run, tmp_pat
     assert len(set(ids)) == 2
 
 
-def test_an_adapter_takes_arguments(own_run) -> None:
-    source = AGENT.replace("with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):", "if True:")
-    run = own_run(source, "Agent", REPLIES, adapter_args={"use_native_function_calling": True})
-    assert {said.answer for said in said_in(run)} == {2}
-
-
-def test_the_two_step_adapter_has_the_runs_model_extract(own_run) -> None:
-    fields = "[[ ## answer ## ]]\n4\n\n[[ ## sure ## ]]\nTrue\n\n[[ ## completed ## ]]"
-    replies = {"I think that it is the fourth": fields, "*": "I think that it is the fourth."}
-    for said in said_in(own_run(PLAIN, "Plain", replies, adapter="dspy.TwoStepAdapter")):
-        assert (said.answer, len(said.calls)) == (4, 2), said.failure
-
-
 @pytest.mark.parametrize(
     ("adapter", "says"),
     [
-        ("dspy.Predict", "is not a subclass of dspy.Adapter: use chat, json, xml, dspy.TwoStepAdapter"),
+        ("dspy.Module", "is no dspy.Adapter: use chat, json, xml, or ./file.py:Name"),
         ("dspy.YAMLAdapter", "dspy has no 'YAMLAdapter'"),
         ("yaml", "is none of chat, json, xml"),
     ],

@@ -9,7 +9,7 @@ import yaml
 import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
-from one_question import BY_QUERY, OPTIONS
+from one_question import BY_QUERY
 
 CASES = Path(__file__).parents[1] / "cases"
 FIELDS = {"argument": "It is so.", "helps": "True", "supported": "False", "reasoning": "Because.", "answer": "2"}
@@ -81,15 +81,6 @@ def test_samples_and_orders_of_a_signature_vote(do) -> None:
     assert asked.seeds == [5, 6, 7] * 2
     # The second place is option 2 of the exam's order, and option 4 of its reverse.
     assert (asked.said.votes, asked.said.answer) == ((2, 2, 2, 4, 4, 4), 2)
-
-
-def test_of_equal_votes_in_several_orders_the_likeliest_on_average_is_taken(do) -> None:
-    def rows(turn):
-        given = turn.index(OPTIONS[0]) < turn.index(OPTIONS[4])
-        return {"logprobs": [[weight] for weight in ([-1, -9, -9, -9, -1.2] if given else [-1, -9, -9, -9, -3])]}
-
-    said = do([{**SIGNED, "by": "likelihood", "orders": "reversed"}], rows).said
-    assert (said.votes, said.answer) == ((1, 5), 5), "option 1 is read as -1 and -3 nats, option 5 as -1.2 and -1"
 
 
 def test_each_guided_output_is_a_call(do) -> None:
@@ -210,12 +201,11 @@ def test_a_reply_that_does_not_parse_leaves_its_fields_empty(do) -> None:
         assert do(steps, "nothing").said.reason is Reason.UNPARSED
 
 
-@pytest.mark.parametrize("by", ["predict", "chain_of_thought", "likelihood"])
+@pytest.mark.parametrize("by", ["predict", "chain_of_thought"])
 def test_by_says_how_a_signature_is_asked(do, by) -> None:
     asked = do([{**SIGNED, "by": by, "instructions": {"en": "Look closely."}}])
     assert asked.said.status is Status.ANSWERED
     assert "Look closely." in str(asked.dialogues[0].messages)
-    assert (asked.said.option_scores is not None) == (by == "likelihood")
 
 
 def test_demonstrations_and_temperature_are_a_steps_own(do, tmp_path) -> None:
@@ -324,7 +314,7 @@ def test_the_digest_covers_steps_and_what_their_files_hold(spec_of, tmp_path) ->
         digests.append(digest())
     steps[0]["all"][1]["orders"] = "cyclic"
     digests.append(digest())
-    digests += [digest(adapter="json"), digest(adapter="json", adapter_args={"use_native_function_calling": True})]
+    digests += [digest(adapter="json"), digest(adapter="xml")]
     assert len(set(digests)) == len(digests)
 
 
@@ -332,7 +322,6 @@ WAYS = [
     SIGNED,
     {**SIGNED, "answer_format": "guided"},
     {**SIGNED, "by": "chain_of_thought"},
-    {**SIGNED, "by": "likelihood"},
     {**SIGNED, "by": "react"},
     {**SIGNED, "words": "zero_shot"},
     {"use": {"kind": "chain_of_thought", "answer_format": "guided"}},

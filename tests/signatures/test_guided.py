@@ -1,12 +1,6 @@
 """Guided answers for any signature: each output is begun, and a choice has no value but a legal one."""
 
-import math
-
-import dspy
 import pytest
-
-import medexam
-from medexam.programs import OptionProbabilities
 
 GUIDED = {"kind": "signature", "answer_format": "guided"}
 
@@ -55,13 +49,3 @@ def own_guided(ask, tmp_path):
         return ask({"kind": f"{tmp_path / 'mine.py'}:X", "answer_format": "guided"}, "2")
 
     return call
-
-
-def test_choices_are_weighed_by_their_probabilities(tmp_path) -> None:
-    (tmp_path / "replies.yaml").write_text("'*': {text: x, logprobs: [[-1.0], [-0.25], [-3.0]]}\n")
-    with dspy.context(lm=medexam.lm("scripted", path=tmp_path / "replies.yaml")):
-        said = OptionProbabilities("question -> answer: Literal['a', 'b', 'c']")(question="Which?")
-    weights = [math.exp(value) for value in (-1.0, -0.25, -3.0)]
-    assert said.answer == "b"
-    shares = {name: weight / sum(weights) for name, weight in zip("abc", weights, strict=True)}
-    assert said.probabilities["answer"] == pytest.approx(shares)

@@ -14,10 +14,9 @@ from pydantic import Field
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.programs import AskingProgram, ProgramOutput
 from medexam.questions import Task
-from medexam.signatures import Fields, Signature, SingleCallAdapter, validate_words
+from medexam.signatures import validate_words
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of_task
 from medexam_companions.translation.validity import clean_reply
 
@@ -108,53 +107,26 @@ def _fill(file: _File, name: str, source: str, target: str, origin: str, *, plai
     )
 
 
-class TranslateQuestion(dspy.Signature):
-    """Translate a multiple-choice question."""
+class Translate(AskingProgram):
+    """Translates one text in the words of one set-up; the answer in words is the reply, cleaned to the translation."""
 
-    source: QuestionText = dspy.InputField()
-    reply: str = dspy.OutputField()
-
-
-class TranslationAdapter(SingleCallAdapter):
-    """Asks in the words of one set-up; a prediction carries `generation`, the reply as the engine gave it.
-
-    The reply stops where it opens a part of the prompt again, or an option behind the last one.
-    """
-
-    def __init__(self, words: SetupWords) -> None:
-        """Take the words; where they are continued as plain text, any keyword of theirs ends the reply."""
+    def __init__(self, setup: str, words: Mapping[str, Any]) -> None:  # noqa: ARG002 - it names the run
+        """Take the words as `SetupWords` has them; where they are plain text, any keyword of theirs ends the reply."""
         super().__init__()
-        self.words = words
+        self.words = SetupWords.model_validate(words)
+        self.translate = dspy.Predict("source -> reply")
 
-    def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:  # noqa: ARG002
-        """Build the turns, and say where to stop."""
-        source, words = inputs["source"], self.words
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask once, never a second time; the reply stops where it opens a part of the prompt again, or an option behind
+        the last one.
+        """
+        source, words = text_of_task(question), self.words
         # A chat model ends by itself, and providers allow few stop strings.
         labels = [keyword for keyword in words.keywords[: None if words.plain else 2] if keyword]
         stop = (*(f"\n{label}" for label in labels), f"\n{source.numbers[-1] + 1}. ")
         system = [] if words.system is None else [{"role": "system", "content": words.system}]
         user = Template(words.user).safe_substitute(question=render_layout(source))
         turns = [*system, {"role": "user", "content": user}]
-        return Dialogue.of(turns, Sampling.of({**settings, "stop": stop}), plain=words.plain)
-
-    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
-        """Read what was said, without what was thought."""
-        return {"reply": generation.words, "generation": replace(generation, reply=generation.words)}
-
-
-class Translate(AskingProgram):
-    """Translates one text in the words of one set-up; the answer in words is the reply, cleaned to the translation."""
-
-    adapter: TranslationAdapter
-
-    def __init__(self, setup: str, words: Mapping[str, Any]) -> None:  # noqa: ARG002 - it names the run
-        """Take the words as `SetupWords` has them."""
-        super().__init__(TranslationAdapter(SetupWords.model_validate(words)))
-        self.translate = dspy.Predict(TranslateQuestion)
-
-    async def answer(self, question: Task) -> ProgramOutput:
-        """Ask once, never a second time."""
-        source = text_of_task(question)
-        prediction = await self.ask(self.translate, source=source)
-        text = clean_reply(prediction.reply, source.numbers, self.adapter.words.keywords)
-        return ProgramOutput(text=text or None, generation=prediction.generation)
+        generation = await self.ask(self.translate, turns, {"stop": stop}, plain=words.plain)
+        text = clean_reply(generation.words, source.numbers, words.keywords)
+        return ProgramOutput(text=text or None, generation=replace(generation, reply=generation.words))

@@ -33,10 +33,9 @@ from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.calls import ModelCall
 from medexam.predictions.core import MetricScore
-from medexam.programs.kept import Calls, keep_call, recorded_calls
+from medexam.programs.kept import KEPT, KeptCalls, kept_calls
 from medexam.programs.lm import EngineLM, held_models, in_bulk
-from medexam.programs.module_faults import naming_faults
-from medexam.programs.own import call_in_thread, call_module
+from medexam.programs.own import call_in_thread, call_module, naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.serve import EngineInfo
@@ -73,7 +72,7 @@ class ExampleProgram:
         key, example, metric = question.key, self.examples[question.key], label_of(self.metric)
         # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
         trace = [] if dspy.settings.trace is None else dspy.settings.trace
-        with recorded_calls() as recorded, dspy.context(trace=trace):
+        with kept_calls() as recorded, dspy.context(trace=trace):
             try:
                 prediction = await self._predict(example, recorded)
                 score = await self._score(example, prediction)
@@ -82,7 +81,8 @@ class ExampleProgram:
                 score, model = self.failure_score or 0.0, getattr(dspy.settings.lm, "model", "")
                 self.evaluated[key] = dspy.Prediction(), score
                 unread = Generation(error.lm_response or "", "stop", model, None, None)
-                reply = recorded.generations[-1] if recorded.generations else unread
+                # A model of ours has its reply among the calls that are kept.
+                reply = None if any(call.text is not None for call in recorded.all()) else unread
                 return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
             except ProgramFaultError as fault:
                 if self.provides_traceback:
@@ -98,7 +98,7 @@ class ExampleProgram:
         lines = [f"{name}: {value}" if len(outputs) > 1 else str(value) for name, value in outputs.items()]
         return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=_read_score(score, self.metric))
 
-    async def _predict(self, example: dspy.Example, recorded: Calls) -> Any:
+    async def _predict(self, example: dspy.Example, recorded: KeptCalls) -> Any:
         unread: AdapterParseError | None = None
         with naming_faults(self.program) as outputs:
             try:
@@ -247,4 +247,6 @@ class _Usage(UsageTracker):
         if self._outer is not None:
             self._outer.add_usage(lm, usage_entry)
         prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
-        keep_call(ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion))
+        keeper: KeptCalls | None = dspy.settings.get(KEPT)
+        if keeper is not None:
+            keeper.begin(ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion))

@@ -22,7 +22,6 @@ from medexam.experiments.optimize.trials import NAME, Trials
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.library_logging import errors_only, quiet_dspy
 from medexam.plugins import load_object
-from medexam.programs.module_faults import own_place
 from medexam.programs.wrapping import WithNearest
 from medexam.specs.names import short_name
 from medexam.specs.optimizer import OPTIMIZERS
@@ -123,9 +122,8 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         except MedExamError:
             raise
         except Exception as error:
-            place = own_place(error, type(optimizer).__module__.partition(".")[0])
             raise MedExamError(
-                f"optimizer.kind {spec.kind}{f', {place}' if place else ''}: {type(error).__name__}: {error}; "
+                f"optimizer.kind {spec.kind}: {type(error).__name__}: {error}; "
                 "`medexam run SPEC --debug` asks the program one question and prints every call"
             ) from error
     trials.try_program(short_name(kind), proposal)

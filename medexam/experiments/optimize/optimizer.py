@@ -69,8 +69,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             told: dict[str, Any] = {"file": file, "ways_out": "or start over with --fresh"}
             identity = engine.info().identity
             answerer = admit(optimization.work, identity, answers=meter.spent["replies"], **told)
-            # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
-            metered.append(MeteredEngine(engine, replace(answerer, shorter=False), meter))
+            metered.append(MeteredEngine(engine, answerer, meter))
         lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(plan.prompt_model or cell.model, metered[-1])
         if plan.validation.retrieval is not None:
             questions = [*plan.train.questions, *plan.validation.question_set.questions]

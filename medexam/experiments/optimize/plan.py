@@ -27,7 +27,7 @@ from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import name_model, plan_experiment, resolve_cells
 from medexam.plugins import hash_source, load_object
 from medexam.programs import AskingProgram
-from medexam.programs.base import ExamProgram
+from medexam.programs.asking import AnsweringProgram
 from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
@@ -111,8 +111,8 @@ def plan_optimization(
         with dspy.context(lm=lm):
             make_optimizer(optimizer, load_object(optimizer.kind, OPTIMIZERS), given)
     if optimizer.metric == "log_probability":
-        for _, module in program.named_sub_modules(ExamProgram):
-            module.adapter.weighs = True
+        for _, module in program.named_sub_modules(AnsweringProgram):
+            module.weighs = True
     writer = optimizer.prompt_model if optimizer.writes_instructions else None
     prompt_model = None if writer == cell.model else writer
     identity = {

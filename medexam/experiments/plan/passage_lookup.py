@@ -65,7 +65,7 @@ def _write_hits(path: Path, hits_by_query: Mapping[str, Sequence[Hit]], k: int) 
 
 @dataclass
 class Retrieval:
-    """The passages of a run: a `PassageFinder` of its questions once `fill` was called, and a `PassageSearch`.
+    """The passages of a run: a `PassageFinder` of its questions once `fill` was called, and what searches any text.
 
     Texts that are searched for while others are looked up wait and share the next pass, so that an encoder has full
     batches and a lexical index is entered once for many questions.
@@ -207,7 +207,7 @@ def _search_thread() -> ThreadPoolExecutor:
 
 @dataclass
 class ReadAhead:
-    """What a local model finds in pairs of texts, in blocks and each item once; a `TextReader`.
+    """What a local model finds in pairs of texts, in blocks and each item once.
 
     It reads ahead in the order in which questions are asked, and keeps nothing on disk: an answer that was given is
     not asked for again.

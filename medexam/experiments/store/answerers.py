@@ -98,7 +98,7 @@ def admit(
             counts = f"{context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"
             differences = [f"its context has {counts}"] * bool(cut_count)
         if not differences:
-            return Answerer(key, identity.name, shorter=context < before)
+            return Answerer(key, identity.name)
         reason = reason or f" ({'; '.join(differences)})"
     if answers and not accept:
         first = next((entry.identity for entry in models.values()), None)

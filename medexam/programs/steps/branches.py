@@ -11,15 +11,16 @@ from typing import Any, cast
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import OptionScores, Prediction, normalise_scores
+from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.fields import Asked
-from medexam.programs.module_faults import naming_faults
+from medexam.programs.own import naming_faults
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.wrapping import NO_VOTE
 from medexam.questions import Question
 from medexam.signatures.choices import read_choice
 from medexam.specs.programs.steps import Combine
 
+NO_VOTE = math.log(1e-9)
+"""The score of an option without a vote: its share of the probability is 0 to nine decimals."""
 BranchRule = Callable[[Question, Sequence[ProgramOutput]], Any]
 """A function of the user's own: of a question and the branches' predictions, an option, or a prediction with one."""
 Answered = Prediction | ProgramOutput
@@ -71,13 +72,13 @@ def combine(question: Question, answers: Sequence[Answered], rule: Combine) -> P
     return ProgramOutput(
         answer=max((number for number in numbers if scores[number] == best), key=rank),
         rationale=None,
-        scores=OptionScores(
-            option_scores=scores,
-            score_unit="log of the share of votes" if rule == "vote" else "nats",
-            score_norm="votes" if rule == "vote" else rule,
-            read_by="members",
-            read_why=f"{counts.total()} of {len(answers)} members have a legal answer",
-        ),
+        scores={
+            "option_scores": scores,
+            "score_unit": "log of the share of votes" if rule == "vote" else "nats",
+            "score_norm": "votes" if rule == "vote" else rule,
+            "read_by": "members",
+            "read_why": f"{counts.total()} of {len(answers)} members have a legal answer",
+        },
         votes=votes,
     )
 

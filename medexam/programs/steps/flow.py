@@ -6,7 +6,6 @@ a question have one order, by which stored replies are read again.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -20,11 +19,11 @@ from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
 from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked, question_fields
-from medexam.programs.kept import shared_draws
+from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput, kept_passage
-from medexam.programs.retrieving import PassageFinder, PassageSearch, shown_text
+from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.programs.steps.parts import GIVEN, AskedAside, Given
 from medexam.programs.wrapping import Reordered, Voting, orders_of
@@ -69,7 +68,7 @@ class StepProgram(AskingProgram):
         self,
         spec: FlowSpec,
         programs: Mapping[str, dspy.Module],
-        search: PassageSearch | None,
+        search: Any,
         rules: Mapping[str, BranchRule],
         finder: PassageFinder | None,
     ) -> None:
@@ -77,7 +76,7 @@ class StepProgram(AskingProgram):
         of a question's stem (None where no step does), and `rules` are the user's own functions that combine branches,
         by name.
         """
-        super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
+        super().__init__()
         self.spec = spec
         repeated_steps = [step.do for _, step in walk_steps(spec.steps) if isinstance(step, RepeatStep)]
         self._plan = SimpleNamespace(
@@ -92,9 +91,6 @@ class StepProgram(AskingProgram):
             askings={place: _describe_asking(part) for place, part in spec.parts.items()},
         )
         own = [program for program in programs.values() if isinstance(program, OwnProgram)]
-        is_one_call = len(spec.steps) == 1 and isinstance(spec.steps[0], AskStep) and not spec.votes
-        self._records = bool(own) and not is_one_call
-        """Whether calls of modules share their seeds, so that equal ones are drawn anew."""
         reads = any(getattr(program, "reads_options", False) for program in programs.values())
         self.reads_options = reads and not any(program.may_ask_again for program in own)
         # A module of their own: a step may be called as anything, and this one has names already.
@@ -161,7 +157,7 @@ class StepProgram(AskingProgram):
         """Do all steps."""
         # A module of DSPy's takes a function's time for each of its attributes.
         attributes = vars(self)
-        with shared_draws() if self._records else nullcontext():
+        with kept_calls():
             return await _Course(attributes["_plan"], vars(attributes["programs"]), question).run()
 
 

@@ -3,7 +3,6 @@
 Each is an `AskingProgram`; what the step reads beside the question stands in `GIVEN` while it is asked.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -16,11 +15,9 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.predictions import OptionScores
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
-from medexam.programs.guided import OptionProbabilities
-from medexam.programs.kept import Calls
+from medexam.programs.kept import KeptCalls
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
@@ -28,7 +25,7 @@ from medexam.programs.retrieving import shown_text
 from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit
-from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
+from medexam.signatures import split_thinking
 from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.steps import NEAREST, PASSAGES, AskStep, SignatureText
@@ -91,9 +88,7 @@ class AskedSignature(GivenModule):
     """What chooses the demonstrations of a question; None: all are shown."""
 
     def calls_for(self, question: Any) -> int:
-        """Count the most: where values are weighed, each output is a call, and what looks up asks again."""
-        if isinstance(self.module, OptionProbabilities):
-            return sum(len(predictor.signature.output_fields) for predictor in self.module.predictors())
+        """Count the most: what looks up asks again."""
         return super().calls_for(question) + (_REACT_TURNS - 1 if isinstance(self.module, dspy.ReAct) else 0)
 
     def choose_nearest(self, nearest: Nearest, k: int) -> None:
@@ -112,7 +107,7 @@ class AskedSignature(GivenModule):
             fields = {**fields, "demos": [entry.demo for entry in self.nearest.find(question)]}
         return await self.answer_with(question, fields)
 
-    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: KeptCalls) -> ProgramOutput:
         """Build the prediction, which holds an `answer` only if the signature has one."""
         values = dict(outputs[0].items()) if outputs and isinstance(outputs[0], dspy.Prediction) else None
         if values is not None and "answer" not in values:
@@ -122,17 +117,6 @@ class AskedSignature(GivenModule):
             return outcome
         answer = outcome.answer if isinstance(question, Question) else outcome.text
         outcome["fields"] = {**values, **({"answer": answer} if "answer" in values else {})}
-        shares = values.get("probabilities", {}).get("answer")
-        if shares and isinstance(question, Question) and set(shares) == set(map(str, question.option_numbers)):
-            outcome["scores"] = OptionScores(
-                option_scores={
-                    number: math.log(max(shares[str(number)], 1e-300)) for number in question.option_numbers
-                },
-                score_unit="nats",
-                score_norm="sum",
-                read_by="choices",
-                read_why="the values of the signature's answer",
-            )
         return outcome
 
 
@@ -151,8 +135,6 @@ def make_module(step: AskStep, language: Language, *, looks_up: bool) -> dspy.Mo
             module = dspy.Predict(signature)
         case "chain_of_thought":
             module = dspy.ChainOfThought(signature)
-        case "likelihood":
-            module = OptionProbabilities(signature)
         case "react":
             module = dspy.ReAct(signature, tools=[_search] if looks_up else [], max_iters=_REACT_TURNS)
         case _:
@@ -185,13 +167,15 @@ class AskedAside(AskingProgram):
     """A predictor in one group of words: for a verdict, chosen of two words, for a text, or for a list of queries."""
 
     def __init__(self, spec: AsideSpec, signature: SignatureText, words: Words) -> None:
-        super().__init__(TaskAdapter(words.system))
+        super().__init__()
+        self._system = words.system
         self._spec = spec
         self._groups = words.parts
         self._reads = signature.inputs
         (self._output, self._type) = next(iter(signature.outputs.items()))
-        self.respond = dspy.Predict(AnswerTask.with_instructions(words.parts[spec.group]), max_tokens=spec.budget(None))
-        self._at_first = None if spec.at_first is None else AnswerTask.with_instructions(words.parts[spec.at_first])
+        asked = dspy.Signature("question -> answer", words.parts[spec.group])
+        self.respond = dspy.Predict(asked, max_tokens=spec.budget(None))
+        self._at_first = None if spec.at_first is None else words.parts[spec.at_first]
 
     async def answer(self, question: Asked) -> ProgramOutput:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
@@ -202,19 +186,19 @@ class AskedAside(AskingProgram):
             return ProgramOutput(answer=None, fields={self._output: False})
         choices = (self._groups["answer_yes"], self._groups["answer_no"]) if self._type == "bool" else ()
         full_text, count = shown_text(text), self._spec.most if self._type == "list[str]" else 0
-        signature = {} if full_text or self._at_first is None else {"signature": self._at_first}
+        template = self._at_first if self._at_first and not full_text else self.respond.signature.instructions
 
-        async def ask(excerpt: str) -> Any:
-            call = AskedTask(self._task(question, inputs, excerpt), choices=choices, count=count)
-            return await self.ask(self.respond, asked=call, **signature)
+        async def ask(excerpt: str) -> ProgramOutput:
+            text = fill_task(template, self._task(question, inputs, excerpt), count=count)
+            return ProgramOutput(generation=await self.ask_words(self.respond, self._system, text, choices=choices))
 
-        prediction = await fitted(full_text, ask)
-        value: Any = prediction.answer
+        generation: Any = (await fitted(full_text, ask)).generation
+        value: Any = split_thinking(generation.reply or "")[1].strip()
         if choices:
-            value = prediction.answer == choices[0]
+            value = value == choices[0]
         elif self._type != "str":
-            value = read_queries(prediction.answer, self._spec.most, looked_up)
-        return ProgramOutput(answer=None, generation=prediction.generation, fields={self._output: value})
+            value = read_queries(value, self._spec.most, looked_up)
+        return ProgramOutput(answer=None, generation=generation, fields={self._output: value})
 
     def entry(self, question: Asked, inputs: Mapping[str, Any], value: str) -> str:
         """Return a text as it is added to a list."""

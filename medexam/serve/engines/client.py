@@ -403,8 +403,7 @@ class ClientEngine:
             if block is None:
                 return generation
             thinking, reply = block[0], whole_reply(text, opened=opened)
-            source = generation.source if reply == text else None
-            generation = replace(generation, reply=reply, text=None, source=source)
+            generation = replace(generation, reply=reply, text=None)
         if generation.thinking_tokens or self._tokenizer is None:
             return generation
         return replace(generation, thinking_tokens=len(await self._tokenizer.tokens(thinking)))
@@ -478,7 +477,7 @@ def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation
         return generation
     thinking = generation.thinking
     reply, text_alone = (text, None) if thinking is None else (join_thinking(thinking, text), text)
-    return replace(generation, reply=reply, text=text_alone, finish_reason="stop", source=None)
+    return replace(generation, reply=reply, text=text_alone, finish_reason="stop")
 
 
 def _several(sampling: Sampling) -> dict[str, int]:
@@ -520,4 +519,4 @@ def _read_completions(
 
 def _become(generation: Generation, choice: str) -> Generation:
     """Return the generation with this choice as all that it says."""
-    return replace(generation, reply=choice, text=None, thinking=None, tool_calls=(), source=None)
+    return replace(generation, reply=choice, text=None, thinking=None, tool_calls=())

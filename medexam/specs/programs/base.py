@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PositiveInt = Annotated[int, Field(ge=1)]
 _BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"}
-_BY_CONTENT |= {"reading", "timeout_s", "retriever", "query_language", "reader", "revision"}
+_BY_CONTENT |= {"reading", "retriever", "query_language", "reader", "revision"}
 """Fields of which a run's identity holds the content, or nothing."""
 _NAMES = {"kind", "by", "combine", "adapter"}
 """Fields that may name the user's own code, whose source an identity holds."""

@@ -103,14 +103,8 @@ class FlowSpec(ModuleSpec):
         settings = {name: getattr(step, name) or getattr(self, name) for name in ("answer_format", "max_tokens")}
         words = step.words
         if words is None:
-            is_chat = step.by == "likelihood" or settings["answer_format"] == "guided"
-            return SignatureSpec(
-                logprobs=step.by == "likelihood",
-                adapter="chat" if is_chat else self.adapter,
-                adapter_args={} if is_chat else self.adapter_args,
-                timeout_s=self.timeout_s,
-                **settings | ({"answer_format": "free"} if step.by == "likelihood" else {}),
-            )
+            is_guided = settings["answer_format"] == "guided"
+            return SignatureSpec(adapter="chat" if is_guided else self.adapter, **settings)
         settings["output_type"] = next(iter(step.outputs.values()))
         if isinstance(words, AsideSpec):
             settings["max_tokens"] = step.max_tokens

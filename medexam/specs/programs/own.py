@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -29,16 +29,10 @@ class ModuleSpec(ProgramSpec):
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
     (`Literal`, an enum, a bool, or the int `answer` among the options)."""
     adapter: str = "chat"
-    """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class such as `dspy.TwoStepAdapter` or
-    `./file.py:Name`. Guided answers use the chat adapter."""
-    adapter_args: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of the adapter, such as `use_native_function_calling: true`. An `extraction_model` is the run's
-    model."""
+    """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class or object of one's own, `./file.py:Name`.
+    Guided answers use the chat adapter."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the model's `max_tokens`, else 512."""
-    timeout_s: Annotated[float, Field(gt=0)] | None = None
-    """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
-    other. None: any time. No digest depends on it."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
     None asks as it is written."""
@@ -51,17 +45,17 @@ class ModuleSpec(ProgramSpec):
 
     @model_validator(mode="after")
     def _guided_is_chat(self) -> Self:
-        if self.answer_format == "guided" and (self.adapter != "chat" or self.adapter_args):
-            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter and adapter_args out")
+        if self.answer_format == "guided" and self.adapter != "chat":
+            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter out")
         return self
 
     @property
     def asking(self) -> Asking:
-        """What it asks: choices if guided, else tools and schemas; texts to read, or dialogues."""
-        guided, weighs = self.answer_format == "guided", bool(getattr(self, "logprobs", False))
+        """What it asks: dialogues, with choices if guided, else tools and schemas."""
+        guided = self.answer_format == "guided"
         return replace(
             super().asking,
-            engine_needs=EngineNeeds(guided=guided, logprobs=weighs, chat=not weighs, tools=not guided),
+            engine_needs=EngineNeeds(guided=guided, chat=True, tools=not guided),
             forms=None,
             # Only replies of the model say what each predictor of a module is asked: a solved question does not.
             optimizers=OF_MODULES,
@@ -86,8 +80,6 @@ class OwnSpec(ModuleSpec, LookUpSpec):
     """Keyword arguments of the class or function."""
     plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
-    logprobs: bool = False
-    """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
 
     @field_validator("kind")
     @classmethod
@@ -114,5 +106,3 @@ class SignatureSpec(ModuleSpec):
     """A DSPy signature that a step asks by one of DSPy's own modules, or by one of ours or the user's."""
 
     kind: Literal["signature"] = "signature"
-    logprobs: bool = False
-    """Whether the values of its outputs are weighed."""

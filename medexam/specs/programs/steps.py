@@ -44,7 +44,7 @@ QUESTION_FIELDS: Mapping[str, str] = {
 """The fields that every question has, with their types."""
 PASSAGES = "passages"
 """The field that look-ups write."""
-By = Literal["predict", "chain_of_thought", "react", "likelihood"]
+By = Literal["predict", "chain_of_thought", "react"]
 BY: tuple[str, ...] = get_args(By)
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
 NEAREST = "minilm"
@@ -164,8 +164,8 @@ class AskStep(AskingStep):
     ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)]
     """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
     by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
-    """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), `likelihood` (take the
-    likeliest value of each choice), or a module class that takes a signature."""
+    """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), or a class of modules that
+    takes a signature."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the program's own, or the model's."""
     answer_format: AnswerFormat | None = None

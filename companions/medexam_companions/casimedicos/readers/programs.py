@@ -15,8 +15,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import Generation
-from medexam.predictions import OptionScores
-from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, TextReader, list_hypotheses
+from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, list_hypotheses
 from medexam.questions import Language, Option, Question, Task
 from medexam.retrievers import Hit, Span, load_stop_words
 from medexam_companions.casimedicos.readers.specs import EntailmentSpec, SpanReaderSpec
@@ -55,7 +54,7 @@ def build_reading(spec: SpanReaderSpec | EntailmentSpec, _: Language, context: P
     return ReadingProgram(partial(_extract_span if spec.asking.retrieval is None else chosen, *parts))
 
 
-def _extract_span(reader: TextReader, task: Task) -> ProgramOutput:
+def _extract_span(reader: Any, task: Task) -> ProgramOutput:
     """Answer with the span of a task's context: predictions hold `text` and `span`."""
     (span,) = reader.read(task, lambda item: [(item.question, item.context)])
     if span is None or not span.text:
@@ -70,7 +69,7 @@ def _extract_span(reader: TextReader, task: Task) -> ProgramOutput:
     )
 
 
-def _choose_by_span(reader: TextReader, finder: PassageFinder, question: Question) -> ProgramOutput:
+def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
     """Choose the option with the largest share of its stems in the best span of all passages.
 
     A prediction's reply is the span, `hits` are the passages; unanswered where no passage was found.
@@ -88,7 +87,7 @@ def _choose_by_span(reader: TextReader, finder: PassageFinder, question: Questio
     return ProgramOutput(answer=answer, rationale=None, generation=_quote(best.text, reader), hits=hits)
 
 
-def _choose_entailed(reader: TextReader, finder: PassageFinder, question: Question) -> ProgramOutput:
+def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
     """Choose the option whose hypothesis, the stem with the option, some sentence of the passages entails most.
 
     A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
@@ -110,7 +109,7 @@ def _choose_entailed(reader: TextReader, finder: PassageFinder, question: Questi
         rationale=None,
         generation=_quote(best[answer][1], reader),
         hits=hits,
-        scores=OptionScores(scores, UNIT),
+        scores={"option_scores": scores, "score_unit": UNIT},
     )
 
 
@@ -122,7 +121,7 @@ def _merge_hits(finder: PassageFinder, question: Question) -> list[Hit]:
     return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
 
 
-def _quote(text: str, reader: TextReader) -> Generation:
+def _quote(text: str, reader: Any) -> Generation:
     return Generation(text, "stop", reader.label, prompt_tokens=None, completion_tokens=None)
 
 

@@ -51,15 +51,6 @@ def _values(measures) -> dict[str, float]:
     return {name: measures[name].value for name in ("published", "paper")}
 
 
-def test_guided_answers_are_scored_as_what_they_say(small, letters) -> None:
-    """The calls of a guided list write letters and an end, which are no part of the answer."""
-    predictions = _all(small)
-    (key,) = (task.key for task in small.questions if task.group == "list")
-    predictions[key] = _answered(key, "B: Liver, C: Spleen.", "Liver, Spleen")
-    metrics = _score(small, predictions, letters).metrics
-    assert _values(metrics.by["group"]["list"].measures) == pytest.approx({"published": 1, "paper": 1})
-
-
 def test_intervals_belong_to_means_over_items_alone(small, letters) -> None:
     metrics = _score(small, _all(small, lambda *_: "True"), letters).metrics
     two = metrics.by["group"]["true_false"].measures["published"]
