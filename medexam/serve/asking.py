@@ -6,28 +6,18 @@ The scheduler opens a record for each question; requests, however deep below, fi
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 
-@dataclass(eq=False)
-class Asking:
-    """One question that is being asked."""
-
-    discarded: tuple[int, int] = (0, 0)
-    """Tokens of prompts and of replies that were thrown away, since they were broken off."""
-
-
-_asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
+_asking: ContextVar[list[int] | None] = ContextVar("asking", default=None)
 _outlasts: ContextVar[Callable[[float], bool]] = ContextVar("outlasts", default=lambda _: False)
 
 
 @contextmanager
-def asking() -> Iterator[Asking]:
-    """Ask a question inside the block."""
-    question = Asking()
-    token = _asking.set(question)
+def asking() -> Iterator[list[int]]:
+    """Ask a question inside the block; yields the tokens of prompts and of replies that were thrown away."""
+    token = _asking.set(discarded := [0, 0])
     try:
-        yield question
+        yield discarded
     finally:
         _asking.reset(token)
 
@@ -49,9 +39,8 @@ def is_too_long(wait_s: float) -> bool:
 
 def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:
     """Note what a server counted of a reply that nobody reads."""
-    if (question := _asking.get()) is not None:
-        prompt, completion = question.discarded
-        question.discarded = prompt + (prompt_tokens or 0), completion + (completion_tokens or 0)
+    if (discarded := _asking.get()) is not None:
+        discarded[:] = discarded[0] + (prompt_tokens or 0), discarded[1] + (completion_tokens or 0)
 
 
 def question_id() -> int:

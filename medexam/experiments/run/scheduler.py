@@ -50,15 +50,15 @@ async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Excep
     owner: dict[str, Any] = {name: getattr(planned, name) for name in ("spec_digest", "answerer")}
     owner["program"] = planned.cell.program.label
     try:
-        with asking() as record, kept_calls() as calls:
+        with asking() as discarded, kept_calls() as calls:
             output = await program.acall(question=question)
     except (LMError, ProgramFaultError) as error:
-        return build_failure(question, error, calls.all(), **owner), error, record.discarded
+        return build_failure(question, error, calls.all(), **owner), error, (discarded[0], discarded[1])
     timed = {**owner, "further": planned.further, "latency_s": time.monotonic() - start}
     prediction = build_prediction(question, output, calls.all(), **timed)
     if isinstance(program, AskingProgram):
         prediction = await read_both(program, question, prediction)
-    return prediction, None, record.discarded
+    return prediction, None, (discarded[0], discarded[1])
 
 
 class Scheduler:

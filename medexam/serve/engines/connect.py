@@ -224,8 +224,8 @@ async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fiel
     pending = [switch_off(fields, off) for off in OFF_FIELDS] if spec.thinking == "off" else [fields]
     refusal: CallError | None = None
     answered = False
-    while pending:
-        settings, server.streams = pending.pop(0), False
+    for settings in pending:
+        server.streams = False
         try:
             if not record.chat:
                 await server.complete("Hello", {**own, **completion_fields(settings)}, spec.timeout_s)
@@ -236,8 +236,6 @@ async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fiel
             if isinstance(fault, CURABLE):
                 raise
             refusal = refusal or fault
-            # A field that the refusal names is tried first.
-            pending = sorted(pending, key=partial(_lacks_named, fault.message))
             continue
         answered = True
         if spec.thinking == "on" and not thought and not record.tokenizes:
@@ -249,7 +247,3 @@ async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fiel
     keys = ", ".join(f"model.{name}" for name in spec.request_settings)
     message = " ".join(refusal.message.split())[:300]
     raise EngineError(f"{record.endpoint} refuses {keys}: {message}") from refusal
-
-
-def _lacks_named(message: str, fields: dict[str, Any]) -> bool:
-    return not any(name in message for name in fields)

@@ -5,11 +5,10 @@ remembers what was answered.
 """
 
 import asyncio
-from dataclasses import fields, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Config, Response, request_from_openai_chat
+from dspy.lm15 import Response, request_from_openai_chat
 
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import build_request, read_generation
@@ -17,7 +16,7 @@ from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
-from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS
+from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, LIMITS
 from medexam.serve.engines.provider import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -108,31 +107,24 @@ class DSPyModelEngine(LookedAtModel):
         several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
         hello = {"model": lm.model, "messages": [{"role": "user", "content": "Hello"}]}
         try:
-            self._config: Config = request_from_openai_chat({**hello, **settings}).config
+            request_from_openai_chat({**hello, **settings})
         except (*CALL_ERRORS, TypeError, ValueError) as error:
             raise EngineError(
                 f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}"
             ) from None
+        self._settings = settings
         if several:
             raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
         super().__init__(lm)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list; the model's settings hold where it says nothing."""
-        request = build_request(self._lm.model, dialogue)
-        own = {
-            field.name: value
-            for field in fields(Config)
-            if field.name != "extensions"
-            and (value := getattr(self._config, field.name)) not in (None, ())
-            and getattr(request.config, field.name) in (None, ())
-        }
-        extensions = {**(self._config.extensions or {}), **(request.config.extensions or {})} or None
-        config = replace(request.config, **own, extensions=extensions)
+        given = dialogue.sampling.fields()
+        given |= dict.fromkeys(LIMITS) if "max_tokens" in given else {}
+        own = {name: value for name, value in self._settings.items() if name not in given}
+        request = build_request(self._lm.model, dialogue._replace(fields={**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):
-            response: Response = await self._lm.acall(
-                replace(request, model=self._lm.model, config=config), cache=False
-            )
+            response: Response = await self._lm.acall(request, cache=False)
         return [read_generation(response)]
 
     async def aclose(self) -> None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
 from medexam.errors import (
@@ -249,8 +248,6 @@ class ProviderProbe:
         except (AuthError, BillingError):
             raise
         except (UnsupportedFeatureError, ProviderError) as error:
-            if error.status and httpx.codes.is_redirect(error.status):
-                raise EndpointUnreachableError(error.message) from error
             self._refusal = error
             return None
 
@@ -392,10 +389,7 @@ def _describe_refusal(record: Capabilities, error: Exception) -> str:
     """Say why a model cannot be asked at all, in one line with the way out."""
     if isinstance(error, ImportError):
         return f"{record.model}: litellm lacks a package that this provider needs: {_cite(error)}"
-    way_out = "check the model's name, the account, and the provider's settings in the environment"
-    if isinstance(error, AuthError):
-        variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
-        way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
-    elif isinstance(error, BillingError):
-        way_out = "raise the account's quota, or ask another provider"
-    return f"{record.model} takes no request: {_cite(error)}; {way_out}"
+    return (
+        f"{record.model} takes no request: {_cite(error)}; set {', '.join(record.variables)} right in the environment, "
+        "or a key's variable in model.api_key_env, and check the model's name and the account"
+    )
