@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-
 _asking: ContextVar[list[int] | None] = ContextVar("asking", default=None)
 _outlasts: ContextVar[Callable[[float], bool]] = ContextVar("outlasts", default=lambda _: False)
 
