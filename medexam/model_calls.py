@@ -96,6 +96,10 @@ class Dialogue(NamedTuple):
         """Return the same, asked under another seed."""
         return self._replace(sampling=self.sampling.changed(seed=seed))
 
+    def with_fields(self, fields: Mapping[str, Any]) -> "Dialogue":
+        """Return the same with these further fields."""
+        return self._replace(fields=fields)
+
     def with_samples(self, count: int, seeds_later: int = 0) -> "Dialogue":
         """Return the same, asked for `count` replies at once, the first under a seed so much later."""
         seed = None if self.sampling.seed is None else self.sampling.seed + seeds_later

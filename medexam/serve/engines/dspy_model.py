@@ -122,7 +122,7 @@ class DSPyModelEngine(LookedAtModel):
         given = dialogue.sampling.fields()
         given |= dict.fromkeys(LIMITS) if "max_tokens" in given else {}
         own = {name: value for name, value in self._settings.items() if name not in given}
-        request = build_request(self._lm.model, dialogue._replace(fields={**own, **dialogue.fields}))
+        request = build_request(self._lm.model, dialogue.with_fields({**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(request, cache=False)
         return [read_generation(response)]
