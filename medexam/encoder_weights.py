@@ -6,7 +6,7 @@ A wheel, a folder or the hub. This module finds and names them; it encodes nothi
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -107,24 +107,17 @@ def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[st
 
 
 @contextmanager
-def loading(
-    weights: EncoderWeights,
-    what: str = "encoder",
-    packages: tuple[str, ...] = ("sentence-transformers",),
-    extra: str = "retrieval",
-) -> Iterator[None]:
+def loading(weights: EncoderWeights, what: str = "encoder", extra: str = "retrieval") -> Iterator[None]:
     """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`.
 
-    `what` is loaded is named in messages; `packages` load it and come with `extra`.
+    `what` is loaded is named in messages; the libraries that load it are imported in the block, and come with `extra`.
     """
     try:
-        for package in packages:
-            version(package)
         with quiet_transformers():
             yield
     except EngineError:
         raise
-    except PackageNotFoundError as error:
+    except ImportError as error:
         raise EngineError(f"the {what} needs {error.name}: pip install 'medexam[{extra}]'") from None
     except Exception as error:
         message = " ".join(str(error).split())[:300]

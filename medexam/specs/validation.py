@@ -122,17 +122,16 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | int, ...] = ()) -> Iterator[str]:
-    unions = set[str]()
+    places = set[str]()
     for item in error.errors():
         kind, loc = item["type"], (*within, *item["loc"])
         # Steps stand in a program, whatever pydantic calls which of them.
         words = [part for part in map(str, loc) if not (part.startswith(("(", "literal[")) or _MEMBER.search(part))]
         where = ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
         # Each member of a union complains at the same place: the first one says enough.
-        if (texts := [part for part in item["loc"] if isinstance(part, str)]) and _MEMBER.search(texts[-1]):
-            if where in unions:
-                continue
-            unions.add(where)
+        if where in places:
+            continue
+        places.add(where)
         fault = item.get("ctx", {}).get("error")
         if isinstance(fault, ValidationError):
             yield from _faults(model, fault, loc)

@@ -35,7 +35,7 @@ def load_reader(
     `EngineError` if it cannot be loaded, has no fast tokenizer, or lacks the head for the task.
     """
     weights = find_encoder_weights(name, revision)
-    with loading(weights, what="reader", packages=("transformers", "torch"), extra="local"):
+    with loading(weights, what="reader", extra="local"):
         from transformers import (
             AutoModelForQuestionAnswering,
             AutoModelForSequenceClassification,
