@@ -20,7 +20,7 @@ import torch
 from medexam.datasets import load_exam_set
 from medexam.model_calls import Dialogue
 from medexam.programs import EngineLM, build_program
-from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine, find_weights
+from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
 
 PROGRAMS = {
@@ -82,7 +82,7 @@ def main() -> None:
     asked = parser.parse_args()
     spec = ModelSpec()
     engine = EmbeddedEngine(spec)
-    local = LocalModel(spec, find_weights(spec))
+    local = LocalModel(spec)
     report: dict[str, object] = {"threads": torch.get_num_threads(), **engine.info().details}
     for name in asked.programs:
         requests = record_requests(PROGRAMS[name], asked.questions)

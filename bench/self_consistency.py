@@ -1,6 +1,6 @@
 """What several replies to a question cost beside one, on a live vLLM server with a prefix cache.
 
-    VLLM_SERVER_DEV_MODE=1 VLLM_API_KEY=KEY medexam serve smollm2 --port 8000 -- --max-model-len 2048 --dtype float32
+    VLLM_SERVER_DEV_MODE=1 VLLM_API_KEY=KEY medexam serve smollm2-cpu --port 8000 -- --dtype float32
     VLLM_API_KEY=KEY python bench/self_consistency.py http://127.0.0.1:8000/v1 --samples 8
 
 Asks 200 questions with `few_shot`, guided and free, once with one reply and once with several. Before

@@ -1,5 +1,6 @@
 """`medexam doctor`: what servers and models really take, whether they are alike, and what to change."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, refuse, refuse_others
+from medexam.cli.options import INCOMPLETE, JsonOption, refuse_others
 from medexam.cli.output import print_json
 from medexam.errors import EndpointSilentError, EngineError, SpecError
 
@@ -21,7 +22,7 @@ def doctor(
         list[str] | None,
         typer.Argument(
             help=(
-                "An address such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as "
+                "An address such as http://127.0.0.1:8000/v1, registry:FOLDER, or a hosted model such as "
                 "openai/gpt-4o-mini. By default the servers registered on this machine; if none is registered, the "
                 "machine itself."
             ),
@@ -33,12 +34,6 @@ def doctor(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="In a Slurm job, by srun: say what would fail on its nodes.")
-    ] = False,
-    container: Annotated[
-        str | None, typer.Option(help="With --cluster: the image that vLLM runs from.", metavar="IMAGE")
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check servers, hosted models or this machine: what they support, and what to change.
@@ -49,18 +44,13 @@ def doctor(
 
     For example:
         medexam doctor http://127.0.0.1:8000/v1
-        medexam doctor --cluster --model llama-3.1-70b
+        medexam doctor openai/gpt-4o-mini
     """
     from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.discovery.doctor import compare_servers, diagnose, find_targets, write_command
+    from medexam.serve.discovery.doctor import diagnose, find_targets
     from medexam.serve.discovery.registry import local_registry
 
     places = endpoints or []
-    if cluster:
-        refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
-        _examine_nodes(places, model, container)
-        return
-    refuse(context, {"container"}, "it belongs to the nodes of a job: add --cluster")
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env and --api-key-file both name the key: give one of them")
     if not places and not local_registry().read():
@@ -74,42 +64,16 @@ def doctor(
     lines = [
         f"{one.place}: {line}" if len(diagnoses) > 1 and one.place not in line else line
         for one in diagnoses
-        for line in ([one.fault] if one.fault is not None else one.advice)
+        for line in one.advice
     ]
-    lines += compare_servers(diagnoses)
     if as_json:
         servers = [one.flatten() for one in diagnoses if one.place.startswith("http")]
         models = [one.flatten() for one in diagnoses if not one.place.startswith("http")]
-        print_json({"endpoints": servers, "models": models, "advice": lines, "command": write_command(diagnoses)})
+        print_json({"endpoints": servers, "models": models, "advice": lines})
     elif len(faults) < len(diagnoses) or any(one.record is not None for one in diagnoses):
         _print(diagnoses, lines)
     if len(faults) == len(diagnoses):
         raise (EndpointSilentError if faults[0].silent else EngineError)(faults[0].fault or "")
-    if faults:
-        raise typer.Exit(INCOMPLETE)
-
-
-def _examine_nodes(endpoints: Sequence[str], model: str | None, container: str | None) -> None:
-    """Print what would fail on each node of a job, a line for each check; exit code 3 if one would fail."""
-    from medexam.serve.cluster.checks import check_node
-    from medexam.serve.cluster.node import JobNode
-    from medexam.serve.discovery.registry import local_registry
-    from medexam.serve.launch.command import ServerSettings
-    from medexam.serve.launch.own_server import vllm_python
-    from medexam.specs.model import REGISTRY
-
-    registries = [endpoint.removeprefix(REGISTRY) for endpoint in endpoints if endpoint.startswith(REGISTRY)]
-    if len(registries) != len(endpoints) or len(registries) > 1:
-        raise SpecError("--cluster looks at nodes and not at servers: name at most registry:FILE")
-    node = JobNode.find()
-    folder = (Path(registries[0]).expanduser().absolute() if registries else local_registry().path).parent
-    servers = ServerSettings(python=None if container else vllm_python(), container=container)
-    faults = 0
-    for finding in check_node(node, model, folder, servers):
-        faults += finding.fault is not None
-        word, text = ("ok   ", finding.observation) if finding.fault is None else ("FAILS", finding.fault)
-        sys.stdout.write(f"{node.name}  {word}  {finding.subject}: {text}\n")
-        sys.stdout.flush()
     if faults:
         raise typer.Exit(INCOMPLETE)
 
@@ -131,10 +95,10 @@ def _examine_machine(*, as_json: bool) -> None:
 
 
 def _print(diagnoses: "Sequence[Diagnosis]", lines: Sequence[str]) -> None:
-    """Print a column for each place, what to change, and the command that asks there."""
+    """Print a column for each place, what to change, and the command that asks a few questions there."""
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.shown import Unbroken, print_blocks
-    from medexam.serve.discovery.doctor import write_command
+    from medexam.specs.catalogue import SAMPLE
     from medexam.tables import Table
 
     columns: list[dict[str, str]] = []
@@ -142,14 +106,16 @@ def _print(diagnoses: "Sequence[Diagnosis]", lines: Sequence[str]) -> None:
         if one.record is None:
             columns.append({"server": "silent" if one.silent else "cannot be used"})
             continue
-        by_tables = one.fault is not None or not getattr(one.record, "probed", True)
+        by_tables = one.fault is not None or not one.record.probed
         source = {"known": "by litellm's tables alone" if by_tables else "as it answered"}
-        refusals = {f"refuses {name}": words for name, words in one.record.refusals.items()}
-        columns.append(source | one.record.describe() | refusals)
+        columns.append(source | one.record.describe())
     names = dict.fromkeys(name for column in columns for name in column)
     rows = tuple((name, *(column.get(name, "") for column in columns)) for name in names)
     headers = ("", *(one.place for one in diagnoses))
     texts = ["What to change:" if lines else "Nothing to change.", *(f"- {line}" for line in lines)]
     print_blocks(Terminal(), [Table("", headers, rows, text_columns=len(headers)), *map(Unbroken, texts)])
-    if (command := write_command(diagnoses)) is not None:
-        sys.stdout.write(f"\nTo ask a few questions there:\n{command}\n")
+    for place, record in [(one.place, one.record) for one in diagnoses if one.fault is None and one.record][:1]:
+        settings = [] if record.chat else ["program.kind=likelihood", "program.chat_template=false"]
+        settings += [f"model.temperature={record.fixed_temperature:g}"] if record.fixed_temperature else []
+        words = ["medexam", "run", SAMPLE.name, "--limit", "5", "--model", place]
+        sys.stdout.write(f"\n{shlex.join([*words, *(word for pair in settings for word in ('--set', pair))])}\n")

@@ -4,12 +4,10 @@ What is printed on standard output is for scripts: addresses and a command, or a
 """
 
 import contextlib
-import os
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +20,7 @@ from medexam.errors import EngineError
 if TYPE_CHECKING:
     from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry
-    from medexam.serve.launch.command import Launch, ServerSettings
+    from medexam.serve.launch.command import Launch
 
 _JOB = "Slurm"
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
@@ -31,7 +29,7 @@ _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 def serve(
     context: typer.Context,
     model: Annotated[
-        str | None, typer.Argument(help="A profile, a hub id, a model folder, or smollm2.", metavar="PROFILE|MODEL")
+        str | None, typer.Argument(help="A profile, a hub id, or a model folder.", metavar="PROFILE|MODEL")
     ] = None,
     flags: Annotated[
         list[str] | None, typer.Argument(help="vLLM's own flags.", metavar="-- VLLM'S FLAGS", show_default=False)
@@ -39,15 +37,19 @@ def serve(
     list_profiles: Annotated[bool, typer.Option("--list", help="List the profiles and the GPUs they take.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the command, or the job's script.")] = False,
     python: Annotated[
-        Path | None, typer.Option(help="The Python that has vLLM; $MEDEXAM_VLLM_PYTHON or this one by default.")
+        Path | None,
+        typer.Option(
+            envvar="MEDEXAM_VLLM_PYTHON",
+            show_envvar=False,
+            help="The Python that has vLLM; $MEDEXAM_VLLM_PYTHON or this one by default.",
+        ),
     ] = None,
-    container: Annotated[str | None, typer.Option(help="Run vLLM from an image by Apptainer.", metavar="IMAGE")] = None,
     host: Annotated[str, typer.Option(help="Address to serve on; 0.0.0.0 is every one.")] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(help="Its port; by default a free one from 8000 on.", min=1, max=65535)
     ] = None,
     registry: Annotated[
-        Path | None, typer.Option(help="File in which runs find servers; this machine's own by default.")
+        Path | None, typer.Option(help="Folder in which runs find servers; this machine's own by default.")
     ] = None,
     folder: Annotated[Path, typer.Option(help="Folder for logs, and for a job's script.")] = Path(),
     slurm: Annotated[bool, typer.Option("--slurm", help="Submit a Slurm job.", rich_help_panel=_JOB)] = False,
@@ -72,17 +74,15 @@ def serve(
     """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.
 
     Runs with `model.engine=vllm` find it by themselves. The server asks for a key: $VLLM_API_KEY, or one made for the
-    occasion that lies beside the registry, for you alone.
+    occasion that lies in the registry, for you alone.
 
     For example:
         medexam serve --list
         medexam serve llama-3.1-8b -- --data-parallel-size 4 --max-model-len 8192
         medexam serve llama-3.1-70b --slurm --nodes 2 --span --print
     """
-    from medexam.serve.cluster.job import Job, read_options
+    from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.command import ServerSettings
-    from medexam.serve.launch.own_server import vllm_python
 
     if list_profiles:
         refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
@@ -90,11 +90,6 @@ def serve(
         return
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    if container is not None:
-        refuse(context, {"python"}, "the container has a Python of its own: leave out one of the two")
-    else:
-        python = python or vllm_python()
-    settings = ServerSettings(python, container, host, port)
     words = tuple(flags or ())
     if not slurm and not in_job:
         refuse(context, {"nodes", "span", "slurm_option"}, "this belongs to a Slurm job: add --slurm, or leave it out")
@@ -102,15 +97,17 @@ def serve(
             refuse(
                 context, {"folder", "registry"}, "--print shows vLLM's command, which has no such option: leave it out"
             )
-            sys.stdout.write(f"{_plan(model, settings, words, printing=True)}\n")
+            launch = _plan(model, words, python=python, host=host, port=port, printing=True)
+            sys.stdout.write(f"{launch}\n")
         else:
             sys.stderr.write(f"preparing {model} ...\n")
-            _serve_here(_plan(model, settings, words), host, registry, folder)
+            _serve_here(_plan(model, words, python=python, host=host, port=port), host, registry, folder)
         return
     refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
-    options = read_options(slurm_option or ())
+    pairs = [pair.lstrip("-").partition("=") for pair in slurm_option or ()]
+    options = {key.replace("_", "-"): value for key, _, value in pairs}
     found_in = Registry(registry) if registry else local_registry()
-    job = Job(model, settings, words, found_in, folder.expanduser().absolute(), nodes, span, options)
+    job = Job(model, python, words, found_in, folder.expanduser().absolute(), nodes, span, options)
     if in_job:
         refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
         _serve_on_node(job)
@@ -129,10 +126,9 @@ def _print_profiles() -> None:
     rows = []
     for name in profile_names():
         profile = load_profile(name)
-        fits = [None if profile.on_cpu else next(list_fits(profile, least), None) for least in CARDS.values()]
+        fits = [profile.size and next(list_fits(profile.size, least), None) for least in CARDS.values()]
         cells = [f"{fit.gpus} x {fit.max_context // 1024}k" if fit else "" for fit in fits]
-        model = f"{profile.model}{' (gated)' if profile.gated else ''}"
-        rows.append((name, model, f"{profile.weights_gb:g} GB", *cells))
+        rows.append((name, profile.model, f"{profile.size.weights_gb:g} GB" if profile.size else "", *cells))
     headers = ("Profile", "Model", "Weights", *(f"{size} GB" for size in CARDS))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     legend = (
@@ -142,11 +138,11 @@ def _print_profiles() -> None:
     print_blocks(console, [Table("", headers, tuple(rows), text_columns=2, caption=legend)])
 
 
-def _plan(model: str, settings: "ServerSettings", flags: tuple[str, ...], **place: Any) -> "Launch":
+def _plan(model: str, flags: tuple[str, ...], **place: Any) -> "Launch":
     """Plan the server as `plan_server` does, and print what is to be known of it."""
     from medexam.serve.launch.command import plan_server
 
-    launch = plan_server(model, settings, flags, **place)
+    launch = plan_server(model, flags, **place)
     sys.stderr.writelines(f"{note}\n" for note in launch.notes)
     return launch
 
@@ -158,10 +154,9 @@ def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Pat
     from medexam.serve.network.keys import make_key, read_key_variable
 
     found_in = Registry(registry) if registry else local_registry()
-    key_file = found_in.path.parent / "keys" / f"{launch.port}-{os.getpid()}.key"
     host = host_name() if registry and listens in _EVERY_ADDRESS else None
     key, command = read_key_variable("VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
-    _serve_until_signal(launch, key, key_file, command, "Ctrl-C", logs=logs, registry=found_in, host=host)
+    _serve_until_signal(launch, command, "Ctrl-C", key=key, logs=logs, registry=found_in, host=host)
 
 
 def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:
@@ -188,22 +183,21 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.files import host_name
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
-    from medexam.serve.launch.command import claim_port
+    from medexam.serve.launch.command import Node, claim_port
     from medexam.serve.network.keys import make_key
 
     job_node, found_in = JobNode.find(), job.registry
     check_shared(job)
-    node = job_node.meet(job.folder) if job.span else None
+    node = job_node.join() if job.span else Node()
     host = _EVERY_ADDRESS[0]
-    port = None if node is not None and node.rank else claim_port(host, start=job_node.first_port)
-    launch = _plan(job.model, replace(job.settings, host=host, port=port), job.flags, node=node)
-    key_file = found_in.path.parent / "keys" / f"{job_node.job}-{job_node.rank}.key"
-    answers = node is None or node.rank == 0
-    settings: dict[str, Any] = {"registry": found_in if answers else None, "job": job_node.job, "host": host_name()}
+    port = None if node.rank else claim_port(host, start=job_node.first_port)
+    launch = _plan(job.model, job.flags, python=job.python, host=host, port=port, node=node)
+    settings: dict[str, Any] = {"registry": found_in, "host": host_name(), "key": make_key()}
     # One node cannot restart a server that spans several.
     settings |= {"restarts": 0} if job.span else {}
-    logs, stop = job_node.folder(job.folder) / job_node.name, f"scancel {job_node.job}"
-    _serve_until_signal(launch, make_key(), key_file, _run_command(found_in), stop, logs=logs, **settings)
+    settings |= {"logs": job.folder / f"medexam-job-{job_node.job}" / f"start-{job_node.start}" / job_node.name}
+    settings |= {"job": f"{job_node.job}.{job_node.rank}"}
+    _serve_until_signal(launch, _run_command(found_in), f"scancel {job_node.job}", **settings)
 
 
 def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
@@ -218,22 +212,15 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
     return shlex.join([*words, "--limit", "200"])
 
 
-def _serve_until_signal(
-    launch: "Launch", key: str, key_file: Path, command: str, stopped_by: str, **settings: Any
-) -> None:
+def _serve_until_signal(launch: "Launch", command: str, stopped_by: str, **settings: Any) -> None:
     """Serve until Ctrl-C or SIGTERM; once it is healthy, print the address, `command`, and what stops it."""
     from rich.markup import escape
 
     from medexam.experiments.entry.terminal import Terminal
     from medexam.serve.launch.server import VLLMServer
-    from medexam.serve.network.keys import kept_key
 
     console = Terminal(stderr=True)
-    with (
-        _stopped_by_signals(),
-        kept_key(key_file, key),
-        VLLMServer(launch, key=key, key_file=key_file, notify=_write_error, **settings) as server,
-    ):
+    with _stopped_by_signals(), VLLMServer(launch, notify=_write_error, **settings) as server:
         words = f"starting vLLM with {launch.model}; its log is {server.log}"
         console.print(escape(words), soft_wrap=True)
         with console.status("starting") as status:
@@ -244,7 +231,7 @@ def _serve_until_signal(
         if server.address:
             sys.stdout.write(f"{server.address}\n{command}\n")
             sys.stdout.flush()
-            _write_error(f"healthy; runs find the key in {key_file}; {stopped_by} stops it")
+            _write_error(f"healthy; runs find it and its key in {settings['registry'].path}; {stopped_by} stops it")
         server.watch()
 
 

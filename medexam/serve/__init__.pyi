@@ -1,10 +1,7 @@
 from .asking import question_id as question_id
 from .build import build_engine as build_engine
-from .cluster.checks import check_node as check_node
-from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
-from .discovery.doctor import find_targets as find_targets
 from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry
@@ -12,16 +9,13 @@ from .engines.embedded import EmbeddedEngine as EmbeddedEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .launch.command import Launch as Launch
 from .launch.command import Node as Node
-from .launch.command import ServerSettings as ServerSettings
 from .launch.command import plan_server as plan_server
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
 from .launch.profile import with_profile as with_profile
 from .launch.server import VLLMServer as VLLMServer
-from .launch.server import group_lives as group_lives
 from .local_model.model import LocalModel as LocalModel
 from .local_model.template import load_template as load_template
-from .local_model.weights import find_weights as find_weights
 from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs import split_tokens as split_tokens
 from .naming import known_model as known_model
@@ -29,7 +23,5 @@ from .naming import with_served_name as with_served_name
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.http_calls import status_error as status_error
-from .network.keys import make_key as make_key
 from .network.keys import read_key_file as read_key_file
-from .network.keys import write_key as write_key
 from .timing import TIMING as TIMING

@@ -17,12 +17,11 @@ from medexam.specs.names import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS
 
 
-async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None) -> Engine:
+async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS) -> Engine:
     """Load the model of a spec, or connect to it; raises `EngineError` if it cannot be used.
 
     If a server does not honour what the requests need, this raises before anything is asked: `AnswerFormatError` if it
-    is choices, `LogprobsUnavailableError` if it is log-probabilities of given texts. Of a registry only the servers on
-    the machine `prefer_host` are used, if it has some; None: those of all machines.
+    is choices, `LogprobsUnavailableError` if it is log-probabilities of given texts.
     """
     if spec.engine == "scripted":
         from medexam.serve.engines.scripted import ScriptedEngine
@@ -38,7 +37,7 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer
     if spec.engine in ("vllm", "litellm"):
         from medexam.serve.engines.connect import connect_servers
 
-        return await background_loop().run_async(connect_servers(spec, needs, prefer_host))
+        return await background_loop().run_async(connect_servers(spec, needs))
     building = spec.ask_engine("from_spec", spec, needs)
     return await (asyncio.to_thread(_build_own, spec, needs) if building is None else building)
 

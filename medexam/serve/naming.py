@@ -9,7 +9,7 @@ from medexam.errors import EndpointSilentError
 from medexam.event_loop import background_loop
 from medexam.plugins import hash_source
 from medexam.serve.discovery.probe import ask_name
-from medexam.serve.discovery.registry import find_endpoints
+from medexam.serve.discovery.registry import wait_for_endpoints
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
@@ -22,14 +22,14 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
 
     Waits for a server as a run does. Raises `EngineError` if none answers, or if it serves several models.
     """
-    if spec.engine != "vllm" or spec.name is not None or spec.start:
+    if spec.engine != "vllm" or spec.name is not None:
         return spec
     return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
 
 
 async def _ask_name(spec: ModelSpec) -> str:
     """Ask the first server that answers; whether the others serve the same is seen when they are asked."""
-    endpoints, _ = await find_endpoints(spec)
+    endpoints = await wait_for_endpoints(spec)
     timeout_s, faults = min(TIMING.probe_silence_s, spec.timeout_s), list[EndpointSilentError]()
     for endpoint in endpoints:
         try:

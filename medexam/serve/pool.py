@@ -145,8 +145,6 @@ class ServerPool:
         """All that ever took part, in their order."""
         self.servers: dict[str, Server] = {_base(server): server for server in self.opened}
         """Address -> server."""
-        self.background: asyncio.Task[None] | None = None
-        """Work that ends with the pool, such as watching a server of one's own."""
         self._rejected: set[str] = set()
         """Addresses of servers that serve something else."""
         self._next_look = 0.0
@@ -234,10 +232,7 @@ class ServerPool:
         return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.patience_s, elsewhere=is_one_ready)
 
     async def close(self) -> None:
-        """End the background work and close the connections."""
-        if self.background is not None:
-            self.background.cancel()
-            await asyncio.gather(self.background, return_exceptions=True)
+        """Close the connections."""
         for server in self.opened:
             await server.close()
 

@@ -26,24 +26,14 @@ class Timing:
     """Silence after which a server that is probed is given up. All that a probe asks is short."""
     notice_s: float = 10.0
     """After which a line says that a first reply is waited for."""
-    probe_deadline_s: float = 300.0
-    """What a server may take for all that a probe asks; on a busy processor it takes a minute or two."""
     poll_s: float = 2.0
-    """Between two looks into a registry."""
-    registry_lock_s: float = 20.0
-    """How long another process may hold a registry."""
-    load_s: float = 7200.0
-    """What a server that was started here may take to load, download included; one that ends is noticed at once."""
+    """Between two looks into a registry, and what one of its servers may take to be reached."""
     tick_s: float = 0.25
     """Between two looks at a server that was started here."""
     first_pause_s: float = 5.0
     """Before a server that crashed is started again, doubled with each further crash."""
     grace_s: float = 20.0
     """What a server may take to end by itself before its group is killed."""
-    meeting_s: float = 120.0
-    """What a node of a job waits for the first one's word."""
-    nodes_s: float = 60.0
-    """What a check between nodes waits for the others."""
 
 
 TIMING = Timing()

@@ -21,7 +21,7 @@ from medexam.text import nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
-"""Opens an endpoint that is a registry file."""
+"""Opens an endpoint that is a registry."""
 ADDRESSES = ("http://", "https://")
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
@@ -31,7 +31,6 @@ SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "see
 _HTTP = ("vllm", "litellm", "added")
 _TAKEN_BY = {
     "args": ("own",),
-    "start": ("vllm",),
     "ca_bundle": ("vllm",),
     "profile": ("vllm", "added"),
     "endpoints": _HTTP,
@@ -63,14 +62,12 @@ class ModelSpec(Spec):
     vllm the profile's model, or the only model of the server."""
     profile: str | None = None
     """vllm: a model profile, by its name or as a YAML file; it gives `name` and `revision` if they are None."""
-    start: bool = False
-    """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
     """embedded: a folder with the model. scripted: a YAML file with the replies."""
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
-    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, which is read at the start
+    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FOLDER`, which is read at the start
     and again after a fault; none: those that `medexam serve` started on this machine. litellm: at most one, which is
     asked in OpenAI's API."""
     wait_s: Annotated[float, Field(ge=0)] = 300.0
@@ -137,7 +134,6 @@ class ModelSpec(Spec):
             names = "an engine of your own" if "own" in engines else f"engine {engine_names}"
             is_set = getattr(self, name) not in (None, False, (), {})
             yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: leave it out"
-        yield self.start and (not self.profile or endpoints), "start needs a profile, and takes no endpoints"
         yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
         yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
         yield engine == "scripted" and not self.path, "engine 'scripted' needs a path to the YAML file with its replies"
@@ -168,7 +164,7 @@ class ModelSpec(Spec):
 
     @property
     def registry(self) -> Path | None:
-        """The registry file that `endpoints` names; None where it names none."""
+        """The registry that `endpoints` names; None where it names none."""
         first = self.endpoints[0] if self.endpoints else ""
         return Path(first.removeprefix(REGISTRY)).expanduser() if first.startswith(REGISTRY) else None
 
@@ -197,8 +193,8 @@ class ModelSpec(Spec):
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody can bill a token: the model runs in this process, or in one that this command starts."""
-        return self.engine in ("embedded", "scripted") or self.start or bool(self.ask_engine("is_free", self))
+        """Whether nobody can bill a token: the model runs in this process."""
+        return self.engine in ("embedded", "scripted") or bool(self.ask_engine("is_free", self))
 
     @property
     def label(self) -> str:

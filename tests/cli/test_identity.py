@@ -95,7 +95,7 @@ def test_servers_of_two_models_under_one_name_are_refused(ask) -> None:
 
 
 def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypatch) -> None:
-    registry = Registry(tmp_path / "servers.json")
+    registry = Registry(tmp_path / "servers")
     monkeypatch.setattr(TIMING, "poll_s", 0.01)
     with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
         registry.add(RegisteredServer(one.address, "tiny", host_name(), 1))

@@ -13,7 +13,7 @@ from medexam.serve import TIMING, RegisteredServer, Registry
 
 def test_a_run_outlasts_a_pending_job(medexam, run, spec, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "poll_s", 0.01)
-    registry = Registry(tmp_path / "servers.json")
+    registry = Registry(tmp_path / "servers")
     model = {"engine": "vllm", "name": "tiny", "endpoints": [f"registry:{registry.path}"], "wait_s": 86400}
     path = spec(model=model, program={"kind": "zero_shot", "answer_format": "guided"})
     with serving(Wire()) as wire:
@@ -22,13 +22,16 @@ def test_a_run_outlasts_a_pending_job(medexam, run, spec, tmp_path: Path, monkey
         (first,) = run(path, "--limit", 4)
         answers = tmp_path / first["run_dir"] / "predictions.jsonl"
         before, asked = answers.read_text(encoding="utf-8"), len(wire.requests)
-        registry.remove(wire.address)  # the job was requeued, and is pending
+        registry.remove(server)  # the job was requeued, and is pending
 
         class Late(logging.Handler):
             """Registers the server once the run says that it waits."""
 
             def emit(self, record: logging.LogRecord) -> None:
-                if f"no server of tiny is registered in {registry.path}; waiting 86400 s" in record.getMessage():
+                if (
+                    f"no server of tiny answers that is registered in {registry.path}; waiting 86400 s"
+                    in record.getMessage()
+                ):
                     assert len(wire.requests) == asked
                     registry.add(server)
 

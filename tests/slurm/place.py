@@ -20,7 +20,7 @@ class Place:
 
     @property
     def registry(self) -> Registry:
-        return Registry(self.folder / "registry" / "servers.json")
+        return Registry(self.folder / "registry" / "servers")
 
     @property
     def logs(self) -> Path:
@@ -33,7 +33,8 @@ class Place:
     def serve(self, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
         """Submit; standard output's first line is the job's id."""
         folders = ["--registry", str(self.registry.path), "--folder", str(self.logs)]
-        command = self.command("serve", *words[:1], "--slurm", *folders, *words[1:])
+        small = ["--slurm-option", "cpus-per-task=1", "--slurm-option", "mem=1G"]
+        command = self.command("serve", *words[:1], "--slurm", *folders, *small, *words[1:])
         return subprocess.run([*before, *command], env=self.environment, capture_output=True, text=True, check=True)
 
     def registered(self, job: str, seconds: float = BACKSTOP_S) -> RegisteredServer:
@@ -50,7 +51,7 @@ class Place:
 
         self.cluster.wait_for(all_there, f"job {job} in the registry", seconds)
         entries = self.registry.read()
-        assert {entry.job for entry in entries} == {job}
+        assert {str(entry.job).partition(".")[0] for entry in entries} == {job}
         return entries
 
     def told(self, job: str) -> str:
@@ -82,4 +83,4 @@ class Place:
         self.cluster.wait_for(lambda: not self.cluster.ask("squeue", "--noheader"), "an empty queue")
         self.cluster.wait_for(lambda: not self.processes(), "no process left")
         assert self.registry.read() == ()
-        assert not list(self.folder.rglob("*.key"))
+        assert not list(self.registry.path.glob("*"))

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
+from fake_vllm import write_fake_vllm, write_model_folder
 
 from medexam.files import cache_dir, host_name
-from medexam.serve import read_key_file
 from slurm.place import Place
 
 pytestmark = [pytest.mark.slurm, pytest.mark.nightly]
@@ -43,16 +42,15 @@ def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place:
     assert (entry.host, entry.model) == (host_name(), "Tiny-1B")
     assert httpx.URL(entry.address).host == host_name()
     assert httpx.get(entry.address.replace("/v1", "/health"), trust_env=False).status_code == 200
-    assert entry.key_file is not None
-    key = read_key_file(entry.key_file)
-    assert key != "of-the-submitter"
+    key = entry.key
+    assert key not in ("", "of-the-submitter")
     job_script = (place.logs / "medexam-Tiny-1B.sbatch").read_text()
     for text in (job_script, place.cluster.ask("scontrol", "show", "job", job), submitted.stdout, submitted.stderr):
         assert key not in text
         assert "of-the-submitter" not in text
     place.cancel(job)
     assert "stopped\n" in place.told(job)
-    assert list((place.logs / f"medexam-job-{job}").glob("start-0.0/n1/vllm-*.log"))
+    assert list((place.logs / f"medexam-job-{job}").glob("start-0/n1/vllm-*.log"))
 
 
 def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Place, model: str) -> None:
@@ -62,7 +60,7 @@ def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Plac
     place.leaves_registry()
     second = place.registered(job)
     assert second.pid != first.pid
-    place.cluster.wait_for(lambda: place.told(job).count("healthy; runs find the key") == 2, "the word of both starts")
+    place.cluster.wait_for(lambda: place.told(job).count("healthy; runs find it") == 2, "the word of both starts")
     place.cluster.ask("scontrol", "requeue", job)
     place.leaves_registry()
     third = place.registered(job)
@@ -101,8 +99,7 @@ def test_a_job_comes_back_after_its_nodes_are_taken(place: Place, model: str, wo
 def test_every_node_serves_and_all_come_back_together(place: Place, model: str) -> None:
     job = place.serve(model, "--nodes", "2").stdout.splitlines()[0]
     first = place.all_registered(job, 2)
-    assert len({entry.key_file for entry in first}) == 2
-    assert len({read_key_file(entry.key_file) for entry in first if entry.key_file}) == 2
+    assert len({entry.key for entry in first}) == 2
     place.warn(job)
     place.leaves_registry()
     second = place.all_registered(job, 2)
@@ -128,7 +125,7 @@ def test_a_server_that_dies_is_in_the_jobs_log_and_exit_code(place: Place, model
     assert "no weights: all" in place.told(job)
     assert "Traceback" not in place.told(job)
     assert place.registry.read() == ()
-    assert not list(place.folder.rglob("*.key"))
+    assert not list(place.registry.path.glob("*"))
     place.cluster.wait_for(lambda: not place.processes(), "no process left")
 
 
@@ -142,7 +139,7 @@ def test_a_shared_folder_that_is_not_shared(place: Place, model: str, hidden: st
     job = place.serve(model, before=apart).stdout.splitlines()[0]
     place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
     assert place.cluster.exit_code(job) == "2:0"
-    assert f"medexam: n1 does not see the same {folder} as the submitting machine" in place.told(job)
+    assert f"medexam: n1 does not see {folder}/" in place.told(job)
     assert place.registry.read() == ()
 
 
@@ -150,48 +147,9 @@ def test_slurm_refuses_the_job(place: Place, model: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as raised:
         place.serve(model, *options("partition=nowhere"))
     assert raised.value.returncode == 2
-    assert raised.value.stderr.startswith("medexam: Slurm does not take the job: ")
+    assert raised.value.stderr.startswith("medexam: Slurm refuses `sbatch")
     assert "invalid partition" in raised.value.stderr
     assert raised.value.stderr.count("\n") == 1
-
-
-def examine(place: Place, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """`medexam doctor --cluster` on both nodes."""
-    command = place.command("doctor", f"registry:{place.registry.path}", "--cluster", *words)
-    return subprocess.run(
-        ["srun", "--nodes=2", "--ntasks-per-node=1", *command],
-        env={**place.environment, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_nodes_are_examined_together(place: Place, model: str) -> None:
-    call_it_the_cpu_build(place.folder / "site")
-    found = examine(place, "--model", model)
-    assert found.returncode == 0, found.stdout + found.stderr
-    lines = found.stdout.splitlines()
-    for name in ("n1", "n2"):
-        looked = {line.split()[2].rstrip(":") for line in lines if line.startswith(f"{name}  ok")}
-        assert looked == {"folder", "GPUs", "proxies", "model", "server", "nodes"}
-    (head,) = (line for line in lines if line.startswith("n1") and " nodes: " in line)
-    assert "reached at 127.0.0.1 (lo) by" in head
-
-
-def test_what_would_fail_on_the_nodes_is_said(place: Place, model: str) -> None:
-    call_it_the_cpu_build(place.folder / "site")
-    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
-    (Path(model) / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-    wrong = {"http_proxy": "http://proxy:3128", "no_proxy": "", "SLURM_GPUS_ON_NODE": "4"}
-    found = examine(place, "--model", model, **wrong)
-    assert found.returncode == 3, found.stdout + found.stderr
-    for fault in (
-        "GPUs: Slurm gave 4, nvidia-smi shows 0; ask the administrator",
-        "proxies: runs would ask n1, n2 through http://proxy:3128; export NO_PROXY=n1,n2",
-        "model-2.safetensors: cannot be read: No such file or directory; fetch the model again",
-    ):
-        assert found.stdout.count(fault) == 2, found.stdout
 
 
 @pytest.mark.vllm_env
@@ -202,9 +160,8 @@ def test_vllm_answers_a_run_from_a_job(place: Place, tmp_path: Path) -> None:
     (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked again
     job = place.serve("smollm2-cpu", "--", "--max-model-len", "2048").stdout.splitlines()[0]
     entry = place.registered(job, 1200)
-    assert entry.key_file is not None
     assert httpx.get(f"{entry.address}/models", trust_env=False).status_code == 401
-    key = {"Authorization": f"Bearer {read_key_file(entry.key_file)}"}
+    key = {"Authorization": f"Bearer {entry.key}"}
     (model,) = httpx.get(f"{entry.address}/models", headers=key, trust_env=False).json()["data"]
     assert model["id"] == entry.model
     settings = ["model.engine=vllm", f"model.endpoints=[registry:{place.registry.path}]", "dataset.name=headqa_sample"]

@@ -70,7 +70,7 @@ def test_vllm_takes_the_command_of_every_profile() -> None:
         assert told["max_logprobs"] == 128
         assert told["enable_prefix_caching"]
         assert not told["trust_remote_code"]
-        if not profile.on_cpu:
+        if profile.size is not None:
             assert told["tensor_parallel_size"] == len(launch.gpus)
             assert told["gpu_memory_utilization"] == 0.95
         if node is not None:

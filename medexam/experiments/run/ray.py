@@ -177,7 +177,7 @@ def _look(model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
     """Reach a model, and return what it is."""
 
     async def look() -> EngineInfo:
-        engine = await build_engine(model, needs, prefer_host=host_name())
+        engine = await build_engine(model, needs)
         try:
             return engine.info()
         finally:

@@ -43,9 +43,7 @@ _log = logging.getLogger(__name__)
 class Executor:
     """Asks the questions of cells from this process; the cells of a model share its engine."""
 
-    def __init__(self, **places: Any) -> None:
-        """`places` says which servers are asked, in the words of `build_engine`."""
-        self._places = places
+    def __init__(self) -> None:
         self._engines: dict[ModelSpec, Engine] = {}
 
     async def prepare(
@@ -55,7 +53,7 @@ class Executor:
         for model in planned.models.values():
             if model not in self._engines:
                 observer.engine_starts(model)
-                self._engines[model] = await build_engine(model, needs[model], **self._places)
+                self._engines[model] = await build_engine(model, needs[model])
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""

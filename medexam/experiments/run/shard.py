@@ -55,7 +55,7 @@ def ask_shard(folder: Path, part: int, parts: int) -> dict[str, Any]:
             with suppress(FileNotFoundError):
                 limits = Limits(**json.loads((folder / SHARDS / LIMITS).read_bytes()))
             if pending:
-                executor = Executor(prefer_host=host_name())
+                executor = Executor()
                 planned = replace(planned, pending=tuple(pending))
                 end |= run_interruptibly(_ask(planned, f"{SHARDS}/{part}.jsonl", Spending(limits), executor))
     except KeyboardInterrupt:

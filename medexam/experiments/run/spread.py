@@ -44,8 +44,6 @@ def check_spreadable(cells: Sequence[PlannedCell]) -> None:
         for model in planned.models.values():
             if model.ask_engine("works_in_folder") or model.engine == "embedded":
                 reason = f"engine {model.engine} works in one process"
-            elif model.start:
-                reason = "model.start starts a server for one process; several need one of `medexam serve`"
         if reason:
             raise SpecError(f"--workers: {reason}; leave --workers out")
 

@@ -1,36 +1,26 @@
 """One node of a Slurm job: its place among the others, by which address they reach it, and where its servers run.
 
-The first node of a server over several chooses where all meet, and writes it on shared storage. Slurm's variables say
-everything else.
+Slurm's variables and `scontrol` say everything; the nodes exchange nothing.
 """
 
-import json
 import os
 import socket
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import psutil
 
 from medexam.errors import EngineError
-from medexam.files import write_whole
 from medexam.serve.cluster.job import call_slurm
-from medexam.serve.launch.command import Node, claim_port
-from medexam.serve.timing import TIMING
+from medexam.serve.launch.command import Node
 
 
-@dataclass(frozen=True)
-class JobNode:
+class JobNode(NamedTuple):
     """A node, as Slurm's variables tell its processes."""
 
     job: str
     start: str
-    """How often the job was requeued, so that nobody takes an earlier start's files for this one's."""
-    step: str
+    """How often the job was requeued."""
     rank: int
-    count: int
     name: str
     names: tuple[str, ...]
     """Those of all nodes, in order of their ranks."""
@@ -40,19 +30,11 @@ class JobNode:
         """Find the node that this process runs on; raises `EngineError` outside a step of a Slurm job."""
         environment = os.environ
         try:
-            nodes = environment["SLURM_STEP_NODELIST"]
-            count = int(environment["SLURM_STEP_NUM_NODES"])
-            if count != int(environment["SLURM_STEP_NUM_TASKS"]):
+            names = tuple(call_slurm("scontrol", "show", "hostnames", environment["SLURM_STEP_NODELIST"]).split())
+            if len(names) != int(environment["SLURM_STEP_NUM_TASKS"]):
                 raise EngineError("each node needs exactly one task: write srun --ntasks-per-node=1")
-            return cls(
-                environment["SLURM_JOB_ID"],
-                environment.get("SLURM_RESTART_COUNT", "0"),
-                environment["SLURM_STEP_ID"],
-                int(environment["SLURM_PROCID"]),
-                count,
-                environment["SLURMD_NODENAME"],
-                tuple(call_slurm("scontrol", "show", "hostnames", nodes).stdout.split()),
-            )
+            job, start = environment["SLURM_JOB_ID"], environment.get("SLURM_RESTART_COUNT", "0")
+            return cls(job, start, int(environment["SLURM_PROCID"]), environment["SLURMD_NODENAME"], names)
         except (KeyError, ValueError):
             raise EngineError(
                 "this process is not in a Slurm job: start it with srun inside a job, as in `srun --nodes 2 "
@@ -64,39 +46,23 @@ class JobNode:
         """Where its servers begin to look for a port: jobs that start together on one node get different ones."""
         return 8_000 + (int(self.job) + self.rank) % 1_000 * 16
 
-    def folder(self, shared: Path) -> Path:
-        """Return where all nodes of this start of the job write; in a folder that they share."""
-        return shared / f"medexam-job-{self.job}" / f"start-{self.start}.{self.step}"
+    def join(self) -> Node:
+        """Return its place in one server over all nodes, which meet at the first; raises `EngineError` without a way
+        there.
 
-    def meet(self, shared: Path) -> Node:
-        """Agree where the nodes of one server meet; raises `EngineError` if the first one's word is not seen."""
-        path = self.folder(shared) / "meeting.json"
-        if self.rank == 0:
-            words = call_slurm("scontrol", "show", "node", self.names[-1], "--oneliner").stdout.split()
-            last = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), self.names[-1])
-            interface, head = _own_address(last)
-            port = claim_port(head, start=29_600 + int(self.job) % 1_000)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                write_whole(path, json.dumps([head, port]))
-            except OSError as error:
-                raise EngineError(f"{path}: cannot be written: {error.strerror}; name another --folder") from None
-            return Node(0, self.count, head, port, head, interface)
-        deadline = time.monotonic() + TIMING.meeting_s
-        while True:
-            try:
-                list(path.parent.iterdir())  # has NFS look again
-                head, port = json.loads(path.read_text(encoding="utf-8"))
-                break
-            except (OSError, ValueError):
-                if time.monotonic() > deadline:
-                    raise EngineError(
-                        f"{self.name} does not see {path}, which {self.names[0]} writes, within "
-                        f"{TIMING.meeting_s:.0f} s; name a folder on shared storage with --folder"
-                    ) from None
-            time.sleep(0.2)
-        interface, own = _own_address(head)
-        return Node(self.rank, self.count, head, port, own, interface)
+        vLLM, NCCL and gloo are told the address on that way: they would choose among several by chance.
+        """
+        head = _address_of(self.names[0])
+        interface, own = _own_address(head if self.rank else _address_of(self.names[-1]))
+        variables = {"VLLM_HOST_IP": own}
+        if interface is not None:
+            variables |= {"NCCL_SOCKET_IFNAME": f"={interface}", "GLOO_SOCKET_IFNAME": interface}
+        return Node(self.rank, len(self.names), head, 29_600 + int(self.job) % 1_000, variables)
+
+
+def _address_of(name: str) -> str:
+    words = call_slurm("scontrol", "show", "node", name, "--oneliner").split()
+    return next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), name)
 
 
 def _own_address(peer: str) -> tuple[str | None, str]:

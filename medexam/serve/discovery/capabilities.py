@@ -14,8 +14,7 @@ from medexam.serve.chat_messages import TemplateRules
 from medexam.serve.choice_schema import ChoiceForm
 from medexam.serve.discovery.requests import NEUTRAL
 
-YES = {True: "yes", False: "no", None: "not known"}
-_MERGED = "merged: its words open the first user turn"
+_UNSHOWN = {"endpoint", "models", "dialogue", "behaviour", "fields", "variables", "missing", "refusals"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 
@@ -162,41 +161,14 @@ class Capabilities(FrozenModel):
         )
 
     def describe(self) -> dict[str, str]:
-        """Return way of asking -> what becomes of it here, in words."""
-        refusals = {feature: f": {words}" for feature, words in self.refusals.items()}
-        guided = f"by {self.guided_by}" if self.guided_by else f"no{refusals.get('json_schema', '')}"
-        if not self.probed:
-            guided = "by json_schema" if self.takes_schema else "known once it is asked"
-        told = "thinking" in self.fields or "reasoning_effort" in self.fields
-        words = {
-            "free": "yes" if self.chat else "plain text alone: it has no chat template",
-            "system turn": {True: "kept", False: _MERGED, None: "not known"}[self.system_turn],
-            "guided": guided,
-            "likelihood": ", ".join(sorted(self.reads)) or f"no{refusals.get('echo', '')}",
-            "samples": "yes, one request" if self.several else "yes, a request each",
-            "thinking": "if told to" if told and not self.thinks else YES[self.thinks],
-            "pictures": f"{YES[self.sees]}{refusals.get('pictures', '')}",
-        }
-        if self.provider is None:
-            return {
-                "server": self.server_version or "not told",
-                "model": self.model,
-                "print": self.identity.print,
-                "loaded from": self.source or "not told",
-                "context": f"{self.max_context} tokens" if self.max_context else "not told",
-                **words,
-                "sampling left out": self.sampling,
-            }
-        price = "not known"
-        if self.prompt_usd is not None and self.completion_usd is not None:
-            price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
+        """Return what was found out, in words."""
+        found = {"guided_by": self.guided_by, "reads": sorted(self.reads), "print": self.identity.print}
+        found |= self.model_dump(exclude=_UNSHOWN) | {f"refuses {name}": text for name, text in self.refusals.items()}
+        words = {True: "yes", False: "no"}
         return {
-            "provider": self.provider,
-            **words,
-            "seeds": "yes" if self.seeds else "not seeded: it takes none",
-            "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
-            "stop texts": "yes" if self.stops else "cut by medexam, after the reply",
-            "price": price,
+            name.replace("_", " "): words.get(value, "") if isinstance(value, bool) else str(value)
+            for name, value in found.items()
+            if value not in (None, "", [], {})
         }
 
 

@@ -39,10 +39,10 @@ from medexam.serve.discovery.requests import (
     HOSTED_TOKENS,
     LIMITS,
     LOADING,
+    NEUTRAL,
     TEXT_FIELDS,
     find_limit,
     find_native_forms,
-    find_neutral,
     first_message,
     hash_dialogue,
     keeps_system,
@@ -90,15 +90,8 @@ async def probe_endpoint(
     `timeout_s`: silence after which it is given up; None: as long as probes wait. `wait_s`: what its first reply may
     take. `EndpointSilentError` is one that may answer later.
     """
-    deadline_s = TIMING.probe_deadline_s + wait_s
-    try:
-        async with asyncio.timeout(deadline_s), _probing(endpoint, timeout_s, wait_s) as probe:
-            return await probe.capabilities(name, pictures=pictures, tools=tools)
-    except TimeoutError:
-        raise EndpointSilentError(
-            f"the server at {endpoint.base} did not answer all requests within {deadline_s:.0f} s; "
-            "look into its log, and try again"
-        ) from None
+    async with _probing(endpoint, timeout_s, wait_s) as probe:
+        return await probe.capabilities(name, pictures=pictures, tools=tools)
 
 
 async def ask_name(endpoint: Endpoint, *, timeout_s: float, wait_s: float) -> str:
@@ -212,11 +205,6 @@ class _Probe:
             raise self._no_server("no models")
         forms = await find_native_forms(self.chat) if tools else None
 
-        async def draws(fields: dict[str, Any]) -> bool:
-            if completes:
-                return bool(await self._complete(_PROMPT, **fields))
-            return bool((await self.chat({"messages": [_user("Hello")], **fields})).get("choices"))
-
         thinks = shows_thinking(greeting) if chat else None
         room = card["max_model_len"] // 2 if card.get("max_model_len") else THINKING_TOKENS
         if thinks and not vllm:
@@ -246,7 +234,7 @@ class _Probe:
             room=room,
             renders=renders,
             allowed_token_ids=allowed,
-            neutral=await find_neutral(draws, vllm=vllm),
+            neutral=await self._find_neutral(vllm, completes),
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
@@ -277,10 +265,10 @@ class _Probe:
         """Ask for the server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
         owned_by = card.get("owned_by")
         owner = _OWNERS.get(str(owned_by))
-        version = _object(await self._get(f"{self.endpoint.root}/version")).get("version")
+        version = _object(await self.client.get(f"{self.endpoint.root}/version")).get("version")
         if version:
             return f"{owner or ('vllm' if owned_by is None else 'version')} {version}"
-        ollama = None if owner else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
+        ollama = None if owner else _object(await self.client.get(f"{self.endpoint.root}/api/version")).get("version")
         return f"ollama {ollama}" if ollama else owner
 
     async def models(self, name: str | None) -> list[dict[str, Any]]:
@@ -314,17 +302,12 @@ class _Probe:
 
         A server that lists no models is taken to serve the one that is named.
         """
-        names = ", ".join(card["id"] for card in cards)
-        if name is None and len(cards) != 1:
-            raise EndpointUnreachableError(
-                f"{self.endpoint.base} serves {len(cards)} models ({names or 'none'}); name one in model.name"
-            )
-        for card in cards or [{"id": name}]:
-            if name in (None, card["id"]):
-                return card
+        match = [card for card in cards or [{"id": name}] if name in (None, card["id"])]
+        if len(match) == 1 and match[0]["id"] is not None:
+            return match[0]
         raise EndpointUnreachableError(
-            f"{self.endpoint.base} serves {names}, not {name}; "
-            "correct model.name or model.endpoints, or leave model.name out to take the only one"
+            f"{self.endpoint.base} serves {', '.join(card['id'] for card in cards) or 'no models'}"
+            f"{f', not {name}' if name else ''}: name one that it serves in model.name, or correct model.endpoints"
         )
 
     def _no_server(self, answer: str, another_way: str = "") -> EndpointUnreachableError:
@@ -394,14 +377,27 @@ class _Probe:
     async def _text(self, ids: list[int]) -> str:
         return str((await self.post(f"{self.endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
 
-    async def _get(self, address: str) -> httpx.Response:
-        try:
-            return await self.client.get(address)
-        except httpx.TimeoutException:
-            raise
-        except httpx.TransportError:
-            # A server that has just answered HTTP 500 may close the connection behind it.
-            return await self.client.get(address)
+    async def _find_neutral(self, vllm: bool, completes: bool) -> dict[str, int | float]:
+        """Find the neutral sampling values that the server takes: all at once, or else each field alone in each value.
+
+        vLLM warns of llama.cpp's field at each request.
+        """
+
+        async def takes(fields: dict[str, int | float]) -> bool:
+            body = {"temperature": 1.0, "seed": 23, "max_tokens": 1, **fields}
+            if completes:
+                return bool(await self._complete(_PROMPT, **body))
+            return bool((await self.chat({"messages": [_user("Hello")], **body})).get("choices"))
+
+        candidates = {name: values for name, values in NEUTRAL.items() if not (vllm and name == "repeat_penalty")}
+        usual: dict[str, int | float] = {name: values[0] for name, values in candidates.items()}
+        if await takes(usual):
+            return usual
+        neutral: dict[str, int | float] = {}
+        for name, value in ((name, value) for name, values in candidates.items() for value in values):
+            if name not in neutral and await takes({name: value}):
+                neutral[name] = value
+        return neutral
 
     def _fixed(self) -> tuple[Any, Any]:
         """Ask what becomes of the fixed dialogue, and of the fixed text: twice, since what a server itself does not

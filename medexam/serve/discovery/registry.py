@@ -1,7 +1,7 @@
-"""The file that says which servers run where, and which of them a spec means.
+"""The folder that says which servers run where, and which of them a spec means.
 
-The process that starts a server writes it there and takes it out. The file may lie on storage that several machines
-share. It names the files of keys and holds no key.
+The process that starts a server writes one file there, with its key, for its owner alone, and takes it out. The folder
+may lie on storage that several machines share.
 """
 
 import asyncio
@@ -9,21 +9,20 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.files import cache_dir, host_name, process_lives, write_whole
+from medexam.files import cache_dir, file_name, host_name, process_lives, write_whole
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
-from medexam.serve.network.keys import read_key_file
 from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
+from medexam.text import remember_secret
 
 _log = logging.getLogger(__name__)
 
@@ -37,164 +36,124 @@ class RegisteredServer:
     model: str
     host: str
     pid: int
-    job: str | None = None
-    """Id of its Slurm job; None if it was started by hand."""
-    key_file: Path | None = None
-    """Where its API key lies, a file of its starter's own; None if it asks for none."""
+    key: str = field(default="", repr=False)
     ready: bool = True
     """Whether it answers; False while it loads."""
+    job: str | None = None
+    """Id and node of its Slurm job, so that a start replaces an earlier one; None if it was started by hand."""
 
 
-_SERVERS = TypeAdapter(tuple[RegisteredServer, ...])
+_SERVER = TypeAdapter(RegisteredServer)
 
 
 class Registry:
-    """A registry file; it is made at the first `add`, for its owner alone."""
+    """A registry folder; it is made at the first `add`, for its owner alone."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file; nothing is read or written yet."""
+        """Name the folder; nothing is read or written yet."""
         self.path = path.expanduser().absolute()
 
+    def file(self, server: RegisteredServer) -> Path:
+        """Return where a server stands."""
+        return self.path / f"{file_name(server.job or server.address)}.json"
+
     def add(self, *servers: RegisteredServer) -> None:
-        """Write servers; those of the same address or key file are replaced, which an earlier start of a job left.
+        """Write servers; those of the same address or job are replaced. Raises `EngineError` if that cannot be."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for server in servers:
+                write_whole(self.file(server), _SERVER.dump_json(server), private=True)
+        except OSError as error:
+            raise EngineError(f"{self.path}: the registry cannot be written: {error}; name one by --registry") from None
 
-        Raises `EngineError` if the file cannot be written.
-        """
-        with self._rewriting() as entries:
-            addresses = {server.address for server in servers}
-            keys = {server.key_file for server in servers} - {None}
-            entries[:] = [one for one in entries if one.address not in addresses and one.key_file not in keys]
-            entries += servers
-
-    def remove(self, *addresses: str) -> None:
-        """Take servers out, if they are there. Raises `EngineError` if the file cannot be written."""
-        if self.path.exists():
-            with self._rewriting() as entries:
-                entries[:] = [entry for entry in entries if entry.address not in addresses]
+    def remove(self, server: RegisteredServer) -> None:
+        """Take a server out, if it is there."""
+        with contextlib.suppress(OSError):
+            self.file(server).unlink(missing_ok=True)
 
     def read(self, *, ready: bool = True) -> tuple[RegisteredServer, ...]:
         """Read the servers that answer, or those that load, without those of this machine whose process ended.
 
-        () without a file. Raises `EngineError` for a file that is damaged or is no registry.
+        Raises `EngineError` for a file that is damaged.
         """
-        return tuple(entry for entry in self._entries() if entry.ready is ready)
-
-    def _entries(self) -> tuple[RegisteredServer, ...]:
-        try:
-            servers = _SERVERS.validate_json(self.path.read_bytes())
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise EngineError(f"{self.path}: the registry cannot be read: {error}; name another") from None
-        except ValidationError as error:
-            raise EngineError(
-                f"{self.path}: damaged, or no registry of servers ({error.errors()[0]['msg']}); name another file, "
-                "or remove it and start the servers again"
-            ) from None
-        return tuple(one for one in servers if one.host != host_name() or process_lives(one.pid))
-
-    @contextlib.contextmanager
-    def _rewriting(self) -> Iterator[list[RegisteredServer]]:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Read, changed and written under one lock: of two writers at once, one would undo the other's change.
-            with FileLock(f"{self.path}.lock", timeout=TIMING.registry_lock_s, mode=0o600):
-                entries = list(self._entries())
-                yield entries
-                # The whole file at once: readers take no lock, and see the file of before or this one.
-                write_whole(self.path, _SERVERS.dump_json(tuple(entries), indent=1), private=True)
-        except (OSError, NotImplementedError) as error:
-            raise EngineError(
-                f"{self.path}: the registry cannot be written: {error}; name one in another folder with --registry"
-            ) from None
+        servers = []
+        for path in sorted(self.path.glob("*.json")):
+            try:
+                servers.append(_SERVER.validate_json(path.read_bytes()))
+            except FileNotFoundError:
+                continue
+            except (OSError, ValidationError):
+                raise EngineError(f"{path}: damaged; remove it, or name another registry") from None
+        for server in servers:
+            remember_secret(server.key)
+        alive = (one for one in servers if one.host != host_name() or process_lives(one.pid))
+        return tuple(one for one in alive if one.ready is ready)
 
 
 def local_registry() -> Registry:
     """Return the registry of this machine, which `medexam serve` writes unless it is told another."""
-    return Registry(cache_dir() / "server_list.json")
+    return Registry(cache_dir() / "servers")
 
 
-class ServerFinder:
-    """Finds the servers of a spec in a registry: of `prefer_host` alone if it has some; None: of all machines."""
-
-    def __init__(self, registry: Registry, spec: ModelSpec, prefer_host: str | None = None) -> None:
-        self._registry, self._spec, self._prefer_host = registry, spec, prefer_host
-
-    def find(self, model: str | None) -> tuple[Endpoint, ...]:
-        """Find the servers of a model that answer now; None: of the only model.
-
-        A machine that lost its power leaves its servers in the file, so each is connected to. Raises `EngineError` if
-        the registry cannot be read, or holds several models and none is named, and `SpecError` if a key cannot be read.
-        """
-        entries = self._registry.read()
-        models = list(dict.fromkeys(entry.model for entry in entries))
-        if model is None and len(models) > 1:
-            raise EngineError(
-                f"{self._registry.path} holds servers of {len(models)} models ({', '.join(models)}); "
-                "name one with model.name or model.profile"
-            )
-        candidates = [entry for entry in entries if model in (None, entry.model)]
-        with ThreadPoolExecutor() as threads:
-            answers = list(threads.map(_is_there, candidates))
-        candidates = [entry for entry, answer in zip(candidates, answers, strict=True) if answer]
-        preferred = [entry for entry in candidates if entry.host == self._prefer_host]
-        return tuple(self._endpoint(entry) for entry in preferred or candidates)
-
-    async def wait(self) -> tuple[Endpoint, ...]:
-        """Return the servers that answer; wait up to `model.wait_s` for those that load, and for the first if the spec
-        names the registry.
-
-        Raises as `find` does, and `EndpointUnreachableError` if none came.
-        """
-        spec, begin, notice = self._spec, time.monotonic(), ""
-        while True:
-            # Before the servers: one that answers from now on is found below, and must not be missed by both.
-            loading = [one for one in self._registry.read(ready=False) if spec.name in (None, one.model)]
-            endpoints = await asyncio.to_thread(self.find, spec.name)
-            end = begin + (spec.wait_s if loading or spec.registry is not None else 0.0)
-            if endpoints and (not loading or time.monotonic() > end):
-                return endpoints
-            models = {entry.model for entry in self._registry.read()}
-            but = f", only of {', '.join(sorted(models))}" if models else ""
-            none = f"no server{f' of {spec.name}' if spec.name else ''} is registered in {self._registry.path}{but}"
-            if spec.name in models or (models and spec.name is None):
-                none = f"no server that is registered in {self._registry.path} answers"
-            if time.monotonic() > end:
-                option = f" --registry {self._registry.path}" if spec.registry else ""
-                start = f"medexam serve {spec.profile or spec.name or 'smollm2-cpu'}{option}"
-                raise EndpointUnreachableError(f"{none}; start one with `{start}`, or name servers in model.endpoints")
-            status = f"{none}; waiting {spec.wait_s:.0f} s for one"
-            if loading:
-                status = f"{loading[0].address} still loads; waiting for it"
-            if status != notice:
-                _log.warning("medexam: warning: %s", status)
-                notice = status
-            await asyncio.sleep(max(min(TIMING.poll_s, end - time.monotonic()), 0.01))
-
-    def _endpoint(self, entry: RegisteredServer) -> Endpoint:
-        spec = self._spec
-        own = entry.key_file is None or spec.api_key_env or spec.api_key_file
-        key = _spec_key(spec) if own or entry.key_file is None else read_key_file(entry.key_file)
-        return Endpoint(normalise_address(entry.address), key or NO_KEY, spec.ca_bundle)
+def read_registry(spec: ModelSpec, *, ready: bool = True) -> list[RegisteredServer]:
+    """Read the servers of a spec's model in its registry, by default this machine's, as `Registry.read` does."""
+    registry = Registry(spec.registry) if spec.registry else local_registry()
+    return [one for one in registry.read(ready=ready) if spec.name in (None, one.model)]
 
 
-async def find_endpoints(
-    spec: ModelSpec, prefer_host: str | None = None
-) -> tuple[tuple[Endpoint, ...], ServerFinder | None]:
-    """Find the servers of a spec, and what finds them again; None if the spec names its servers.
+def endpoint_of(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
+    """Return how a registered server is asked: with the spec's key, else its own."""
+    own = None if spec.api_key_env or spec.api_key_file else entry.key
+    return Endpoint(normalise_address(entry.address), own or _spec_key(spec) or NO_KEY, spec.ca_bundle)
 
-    Waits as `ServerFinder.wait` does; raises as it does.
+
+def find_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
+    """List the endpoints that a spec names, each once, or those of its registry that answer now.
+
+    A machine that lost its power leaves its servers in the registry, so each is connected to. Raises `SpecError` for an
+    address or a key, and `EngineError` if the registry cannot be read, or holds several models and none is named.
     """
     if spec.endpoints and spec.registry is None:
-        return named_endpoints(spec), None
-    finder = ServerFinder(Registry(spec.registry) if spec.registry else local_registry(), spec, prefer_host)
-    return await finder.wait(), finder
+        bases = dict.fromkeys(normalise_address(address) for address in spec.endpoints)
+        return tuple(Endpoint(base, _spec_key(spec) or NO_KEY, spec.ca_bundle) for base in bases)
+    candidates = read_registry(spec)
+    if len(models := {entry.model for entry in candidates}) > 1:
+        raise EngineError(
+            f"the registry holds servers of {len(models)} models ({', '.join(sorted(models))}); name one with "
+            "model.name or model.profile"
+        )
+    with ThreadPoolExecutor() as threads:
+        answers = list(threads.map(_is_there, candidates))
+    return tuple(endpoint_of(entry, spec) for entry, answer in zip(candidates, answers, strict=True) if answer)
 
 
-def named_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
-    """List the endpoints that a spec names, each once; raises `SpecError`."""
-    bases = dict.fromkeys(normalise_address(address) for address in spec.endpoints)
-    return tuple(Endpoint(base, _spec_key(spec) or NO_KEY, spec.ca_bundle) for base in bases)
+async def wait_for_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
+    """Return the endpoints of a spec; wait up to `model.wait_s` for those of a registry that load, and for the first if
+    the spec names the registry.
+
+    Raises as `find_endpoints` does, and `EndpointUnreachableError` if none came.
+    """
+    if spec.endpoints and spec.registry is None:
+        return find_endpoints(spec)
+    begin, notice, path = time.monotonic(), "", spec.registry or local_registry().path
+    while True:
+        # Before the servers: one that answers from now on is found below, and must not be missed by both.
+        loading = read_registry(spec, ready=False)
+        endpoints = await asyncio.to_thread(find_endpoints, spec)
+        end = begin + (spec.wait_s if loading or spec.registry is not None else 0.0)
+        if endpoints and (not loading or time.monotonic() > end):
+            return endpoints
+        none = f"no server{f' of {spec.name}' if spec.name else ''} answers that is registered in {path}"
+        if time.monotonic() > end:
+            option = f" --registry {path}" if spec.registry else ""
+            start = f"medexam serve {spec.profile or spec.name or 'smollm2-cpu'}{option}"
+            raise EndpointUnreachableError(f"{none}; start one with `{start}`, or name servers in model.endpoints")
+        status = f"{none}; waiting {spec.wait_s:.0f} s for one"
+        status = f"{loading[0].address} still loads; waiting for it" if loading else status
+        if status != notice:
+            _log.warning("medexam: warning: %s", status)
+            notice = status
+        await asyncio.sleep(max(min(TIMING.poll_s, end - time.monotonic()), 0.01))
 
 
 def _spec_key(spec: ModelSpec) -> str | None:

@@ -18,7 +18,6 @@ from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields
 from medexam.serve.thinking import OPENING
 
 _log = logging.getLogger(__name__)
-CHAT = "/chat/completions"
 LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
@@ -164,23 +163,6 @@ async def find_native_forms(ask: Ask) -> tuple[bool, bool]:
     takes_tools = takes_tools and bool(first_message(await ask({**body, **tools, "tool_choice": "auto"})))
     text = first_message(await ask({**body, **choice_fields(IMPOSSIBLE, "json_schema")})).get("content")
     return takes_tools, isinstance(text, str) and parse_guided_choice(text, IMPOSSIBLE) is not None
-
-
-async def find_neutral(takes: Callable[[dict[str, Any]], Awaitable[bool]], *, vllm: bool) -> dict[str, int | float]:
-    """Find the neutral sampling values that a server takes: all at once, or else each field alone in each value.
-
-    vLLM warns of llama.cpp's field at each request.
-    """
-    body = {"temperature": 1.0, "seed": 23, "max_tokens": 1}
-    candidates = {name: values for name, values in NEUTRAL.items() if not (vllm and name == "repeat_penalty")}
-    usual = {name: values[0] for name, values in candidates.items()}
-    if await takes({**body, **usual}):
-        return usual
-    neutral: dict[str, int | float] = {}
-    for name, value in ((name, value) for name, values in candidates.items() for value in values):
-        if name not in neutral and await takes({**body, name: value}):
-            neutral[name] = value
-    return neutral
 
 
 def _counts_more(reply: Mapping[str, Any], shorter: Mapping[str, Any]) -> bool:

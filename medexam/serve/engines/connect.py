@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medexam.errors import (
     AnswerFormatError,
@@ -21,7 +21,7 @@ from medexam.errors import (
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import check_same, probe_endpoint
-from medexam.serve.discovery.registry import ServerFinder, find_endpoints
+from medexam.serve.discovery.registry import find_endpoints, wait_for_endpoints
 from medexam.serve.discovery.requests import DIALOGUE, rename_limit, shows_thinking
 from medexam.serve.engines.client import ClientEngine
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
@@ -43,9 +43,6 @@ from medexam.serve.thinking import is_open
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
-if TYPE_CHECKING:
-    from medexam.serve.launch.own_server import OwnServer
-
 _log = logging.getLogger(__name__)
 _TOKENS = 16
 """Tokens of the reply to the one request that has all settings."""
@@ -53,27 +50,9 @@ _MAY_DIFFER = {"endpoint", "models", "server_version", "source", "thinks", "dial
 """Fields of the records of servers that one run may ask."""
 
 
-async def connect_servers(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None) -> ClientEngine:
+async def connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
     """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
-    if not spec.start:
-        endpoints, finder = await find_endpoints(spec, prefer_host)
-        return await _connect(endpoints, finder, spec, needs)
-    from medexam.serve.launch.own_server import OwnServer
-
-    own = await asyncio.to_thread(OwnServer, spec)
-    await own.start()
-    try:
-        engine = await _connect((own.endpoint,), own, spec, needs)
-    except BaseException:
-        await own.stop()
-        raise
-    engine.pool.background = asyncio.create_task(own.supervise())
-    return engine
-
-
-async def _connect(
-    endpoints: Sequence[Endpoint], finder: "ServerFinder | OwnServer | None", spec: ModelSpec, needs: EngineNeeds
-) -> ClientEngine:
+    endpoints = await wait_for_endpoints(spec)
     timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s, wait_s=spec.wait_s)
 
@@ -106,8 +85,8 @@ async def _connect(
     pool = ServerPool(
         map(open_server, seen),
         spec.timeout_s,
-        wait_s=spec.wait_s if finder else 0.0,
-        find=partial(finder.find, first.model) if finder else lambda: endpoints,
+        wait_s=0.0 if spec.endpoints and spec.registry is None else spec.wait_s,
+        find=partial(find_endpoints, spec.model_copy(update={"name": first.model})),
         check=check,
         admit=admit,
     )

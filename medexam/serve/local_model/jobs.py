@@ -3,7 +3,7 @@
 Texts are tokenised together with their prompt, never apart from it: a space before a digit may be a token of its own or
 part of the digit's. What all have in common is the prompt; the rest of each is a path. One forward pass for a whole
 batch reads the next token's scores at each place of the paths that matters. Replies are written by transformers in a
-padded batch; this module adds a random stream for each, and stop strings that are looked for in the reply alone.
+padded batch; this module adds a random stream for each, and cuts it at stop strings.
 """
 
 import hashlib
@@ -31,32 +31,42 @@ from medexam.serve.thinking import find_thinking, is_open, whole_reply
 _DEFAULT_BUDGET = 512
 
 
-class ReadJob:
-    """Places behind a prompt at which the next token's scores are read, and what is made of them."""
+@dataclass(frozen=True)
+class Job:
+    """A request, tokenised: rows of a batch, and what is made of what the model gives for them."""
 
-    group: Hashable = None
-    """All may share a batch."""
+    rows: list[list[int]]
+    finish: Callable[[list[Any]], list[Generation]]
+    """Takes the next token's scores at each point, or the tokens behind each row."""
+    points: Sequence[tuple[int, int]] = ()
+    """Row and column of each place at which scores are read."""
+    sampling: Sampling | None = None
+    """How the tokens behind each row are written; None: scores are read."""
+    budget: int = 0
+    """Tokens that a reply may have, its end token included."""
 
-    def __init__(
-        self, candidates: Candidates, places: Iterable[TokenPath], finish: Callable[[list[Any]], list[Generation]]
-    ):
-        """Lay the places, the shortest first, out in rows: one for each that no other place goes on from."""
-        self.places, self.finish = list(places), finish
-        beginnings = {place[:length] for place in self.places for length in range(len(place))}
-        paths = [place for place in self.places if place not in beginnings]
-        self.rows = [[*candidates.prompt, *path] for path in paths]
-        self.points = [
-            (
-                next(number for number, path in enumerate(paths) if path[: len(place)] == place),
-                len(candidates.prompt) + len(place) - 1,
-            )
-            for place in self.places
-        ]
-        self.size = max(map(len, self.rows), default=0), len(self.rows)
-        """Tokens of its longest row, and rows."""
+    @property
+    def tokens(self) -> int:
+        """Tokens of its longest row, once it is written."""
+        return max(map(len, self.rows), default=0) + self.budget
+
+    @property
+    def group(self) -> Hashable:
+        """What all jobs of a batch share."""
+        return self.sampling and self.sampling.changed(max_tokens=None, seed=None, samples=1, stop=())
 
 
-def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: Sampling) -> ReadJob:
+def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], list[Generation]]) -> Job:
+    """Lay places out, the shortest first, in rows: one for each that no other place goes on from."""
+    places = list(forks)
+    beginnings = {place[:length] for place in places for length in range(len(place))}
+    paths = [place for place in places if place not in beginnings]
+    rows = [next(row for row, path in enumerate(paths) if path[: len(place)] == place) for place in places]
+    columns = [len(candidates.prompt) + len(place) - 1 for place in places]
+    return Job([[*candidates.prompt, *path] for path in paths], finish, list(zip(rows, columns, strict=True)))
+
+
+def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: Sampling) -> Job:
     """Choose among strings behind a text, by the probabilities of a grammar that allows nothing else.
 
     Where paths part, each branch has its token's probability, and a choice that is complete there has what the branches
@@ -68,7 +78,7 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
     paths = tuple(tuple(tokens[len(prompt) :]) for tokens in encoded)
     if len(set(paths)) < len(paths):
         raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {list(choices)}")
-    check_context(model, len(prompt), max(1, *map(len, paths)))
+    _count_room(model, len(prompt), max(1, *map(len, paths)))
     candidates = Candidates(tuple(prompt), paths)
     forks = {place: one for place, one in candidates.forks.items() if len(one) + (place in paths) > 1}
 
@@ -94,17 +104,17 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
             generations.append(Generation(choices[index], "stop", model.label, prompt_tokens, len(paths[index])))
         return generations
 
-    return ReadJob(candidates, forks, finish)
+    return _read(candidates, forks, finish)
 
 
-def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> ReadJob:
+def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> Job:
     """Read the log-probabilities of each text's tokens behind a prompt, in nats.
 
     Raises `LogprobsUnavailableError` for a method that there is not.
     """
     encoded = model.encode([text, *(text + more for more in request.texts)], special=not request.template)
     candidates = split_tokens(encoded[0], encoded[1:], given_opening=request.given_opening)
-    check_context(model, len(candidates.prompt), max(map(len, candidates.paths)))
+    _count_room(model, len(candidates.prompt), max(map(len, candidates.paths)))
     method, why = choose_method(frozenset(("echo", "label")), candidates, request.read_by)
 
     def finish(logits: list[Any]) -> list[Generation]:
@@ -115,52 +125,51 @@ def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> R
         rows = [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in candidates.paths]
         return [build_logprobs(candidates, rows, method, why, request.texts, model.label)]
 
-    return ReadJob(candidates, candidates.forks, finish)
+    return _read(candidates, candidates.forks, finish)
 
 
-def read(model: LocalModel, jobs: Sequence[ReadJob]) -> list[list[Generation]]:
-    """Answer each job, with one forward pass for all."""
-    rows: list[list[int]] = []
-    points: list[tuple[int, int]] = []
-    for job in jobs:
-        points += [(len(rows) + row, column) for row, column in job.points]
-        rows += job.rows
-    logits = iter(model.logits_at(rows, points) if rows else ())
-    # In 32 bits one after the other: all of them at once would fill the memory.
-    return [job.finish([next(logits).float() for _ in job.places]) for job in jobs]
-
-
-@dataclass(frozen=True)
-class ReplyJob:
-    """A request for a free reply, tokenised."""
-
-    prompt: list[int]
-    budget: int
-    """Tokens that the reply may have, its end token included."""
-    sampling: Sampling
-    opened: bool
-    """The prompt leaves a block of thinking open."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Tokens of a row when a reply is written, and the rows."""
-        return len(self.prompt) + self.budget, self.sampling.samples
-
-    @property
-    def group(self) -> Hashable:
-        """What all rows of a batch share."""
-        return self.sampling.changed(max_tokens=None, seed=None, samples=1)
-
-
-def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bool) -> ReplyJob:
+def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bool) -> Job:
     """Continue a text, before which stand the tokens that open every text if `special`."""
     prompt = model.encode([text], special=special)[0]
-    room = check_context(model, len(prompt), sampling.max_tokens or 1)
+    room = _count_room(model, len(prompt), sampling.max_tokens or 1)
     budget = sampling.max_tokens or _DEFAULT_BUDGET
-    return ReplyJob(prompt, min(budget, room or budget), sampling, is_open(text))
+    budget, opened = min(budget, room or budget), is_open(text)
+
+    def finish(written: list[list[int]]) -> list[Generation]:
+        return [_to_reply(model, prompt, tokens[:budget], sampling.stop, opened, n) for n, tokens in enumerate(written)]
+
+    return Job([prompt] * sampling.samples, finish, sampling=sampling, budget=budget)
 
 
-def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
+def answer(model: LocalModel, jobs: Sequence[Job]) -> list[list[Generation]]:
+    """Answer jobs of one group, with one forward pass or in one batch of replies."""
+    rows = [row for job in jobs for row in job.rows]
+    if (sampling := jobs[0].sampling) is None:
+        points, base = list[tuple[int, int]](), 0
+        for job in jobs:
+            points += [(base + row, column) for row, column in job.points]
+            base += len(job.rows)
+        logits = iter(model.logits_at(rows, points) if rows else ())
+        # In 32 bits one after the other: all of them at once would fill the memory.
+        return [job.finish([next(logits).float() for _ in job.points]) for job in jobs]
+    steps = list[Any]()
+    if sampling.temperature:
+        steps.append(TemperatureLogitsWarper(sampling.temperature))
+        # `min_p` before the others, as vLLM does.
+        steps += [MinPLogitsWarper(model.min_p)] if model.min_p else []
+        steps += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
+        steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p is not None and sampling.top_p < 1 else []
+        streams = [
+            _random_stream(job.sampling and job.sampling.seed, number, row, model.device)
+            for job in jobs
+            for number, row in enumerate(job.rows)
+        ]
+        steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
+    written = iter(model.generate(rows, max(job.budget for job in jobs), steps))
+    return [job.finish([next(written) for _ in job.rows]) for job in jobs]
+
+
+def _count_room(model: LocalModel, prompt: int, reply: int) -> int | None:
     """Count the tokens left for a reply, None for no limit; raises `ContextLengthError` for fewer than `reply`."""
     if model.max_context is None:
         return None
@@ -172,43 +181,22 @@ def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
     return model.max_context - prompt
 
 
-def write(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[Generation]]:
-    """Write the replies of each job in a batch that shares its sampling and its stop strings."""
-    sampling, steps = jobs[0].sampling, list[Any]()
-    if sampling.temperature:
-        steps.append(TemperatureLogitsWarper(sampling.temperature))
-        # `min_p` before the others, as vLLM does.
-        steps += [MinPLogitsWarper(model.min_p)] if model.min_p else []
-        steps += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
-        steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p is not None and sampling.top_p < 1 else []
-        streams = [
-            _random_stream(job.sampling.seed, number, job.prompt, model.device)
-            for job in jobs
-            for number in range(job.sampling.samples)
-        ]
-        steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
-    rows = [job.prompt for job in jobs for _ in range(job.sampling.samples)]
-    written = iter(model.generate(rows, max(job.budget for job in jobs), steps, sampling.stop))
-    return [[_to_reply(model, job, next(written), number) for number in range(job.sampling.samples)] for job in jobs]
-
-
-def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int], number: int) -> Generation:
-    """Build one row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
-    tokens = tokens[: job.budget]
+def _to_reply(
+    model: LocalModel, prompt: list[int], tokens: list[int], stops: Sequence[str], opened: bool, number: int
+) -> Generation:
+    """Build one row's reply; what was written beyond its end or its stop string is not part of it."""
     end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
-    if end is not None:
-        tokens = tokens[: end + 1]
-    text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.sampling.stop)
+    tokens = tokens if end is None else tokens[: end + 1]
+    text, stopped = cut_at_stop(model.decode(prompt, tokens), stops)
     if stopped:
-        texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
-        counts = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, job.sampling.stop)[1])
+        texts = (model.decode(prompt, tokens[:count]) for count in range(1, len(tokens)))
+        counts = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, stops)[1])
         tokens = tokens[: next(counts, len(tokens))]
-    block = find_thinking(text, opened=job.opened)
+    block = find_thinking(text, opened=opened)
     thinking = None if block is None else len(model.encode([block[0]])[0])
     reason = "stop" if stopped or end is not None else "length"
-    prompt_tokens = 0 if number else len(job.prompt)
-    reply = whole_reply(text, opened=job.opened)
-    return Generation(reply, reason, model.label, prompt_tokens, len(tokens), thinking)
+    prompt_tokens = 0 if number else len(prompt)
+    return Generation(whole_reply(text, opened=opened), reason, model.label, prompt_tokens, len(tokens), thinking)
 
 
 def _random_stream(seed: int | None, number: int, prompt: Sequence[int], device: Any) -> Any:

@@ -16,7 +16,7 @@ from medexam.library_logging import quiet_transformers
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import Weights, pick_device, pick_dtype, smollm2_folder
+from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import list_switches, template_settings
 from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
@@ -30,7 +30,8 @@ class LocalModel:
     rules: TemplateRules | None = None
     """What the chat template accepts; None if there is none."""
 
-    def __init__(self, spec: ModelSpec, weights: Weights):
+    def __init__(self, spec: ModelSpec):
+        weights = find_weights(spec)
         self.label, self.content, self.min_p = weights.label, weights.content, spec.min_p
         device = pick_device(spec.device)
         self.dtype_name, self.device = pick_dtype(spec.dtype, device), torch.device(device)
@@ -86,22 +87,11 @@ class LocalModel:
         full_text: str = self.tokenizer.decode([*tail, *tokens], **options)
         return full_text[len(head) :]
 
-    def generate(self, rows: Sequence[list[int]], most: int, steps: list[Any], stops: Sequence[str]) -> list[list[int]]:
-        """Write at most `most` tokens behind each row, the likeliest after `steps` changed their scores.
-
-        A row ends at an end token, or at the token that completes a stop string.
+    def generate(self, rows: Sequence[list[int]], most: int, steps: list[Any]) -> list[list[int]]:
+        """Write at most `most` tokens behind each row, the likeliest after `steps` changed their scores, until an end
+        token.
         """
         width = max(map(len, rows))
-        # Each token is at least one byte, so a stop string ends within this many tokens of its beginning.
-        window = max((len(stop.encode()) for stop in stops), default=0) + 1
-
-        # transformers' own criterion also sees the prompt, and would end a reply whose first token completes a stop
-        # string that the prompt began.
-        def holds_stop(input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
-            tails = input_ids[:, max(width, input_ids.shape[1] - window) :]
-            texts = self.tokenizer.batch_decode(tails, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            return torch.tensor([any(stop in text for stop in stops) for text in texts], device=input_ids.device)
-
         with torch.inference_mode():
             output = self.model.generate(
                 input_ids=torch.tensor([[self.pad] * (width - len(row)) + row for row in rows], device=self.device),
@@ -113,7 +103,6 @@ class LocalModel:
                 eos_token_id=sorted(self.ends) or None,
                 pad_token_id=self.pad,
                 logits_processor=steps,
-                stopping_criteria=[holds_stop] if stops else [],
             )
         tokens: list[list[int]] = output[:, width:].tolist()
         return tokens

@@ -54,14 +54,10 @@ def find_weights(spec: ModelSpec) -> Weights:
     folder = spec.path
     if folder.suffix.lower() == ".gguf":
         raise EngineError(
-            f"{folder}: this engine reads model folders; serve a GGUF file with llama.cpp "
-            f"(`python -m llama_cpp.server --model {folder} --port 8080`), and ask it: --model http://127.0.0.1:8080/v1"
+            f"{folder}: serve a GGUF file with llama.cpp's server, and ask it: --model http://HOST:PORT/v1"
         )
-    if not folder.is_dir():
-        raise EngineError(f"{folder}: no such model folder")
-    for needed in ("config.json", "*.safetensors"):
-        if not any(folder.glob(needed)):
-            raise EngineError(f"{folder}: not a model folder, it has no {needed}")
+    if not (folder / "config.json").is_file():
+        raise EngineError(f"{folder}: no model folder, it has no config.json")
     return Weights(str(folder), spec.label, fingerprint_folder(folder))
 
 

@@ -1,17 +1,14 @@
-"""API keys of servers: made, and kept in a file that only its owner may read.
+"""API keys of servers: made, and read from a variable or a file that only its owner may read.
 
 A key in a file is on no command line, in no spec and in no script.
 """
 
-import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
-from medexam.errors import EngineError, SpecError
-from medexam.files import write_whole
+from medexam.errors import SpecError
 from medexam.text import remember_secret
 
 _OTHER_FILE = "name another with api_key_file"
@@ -22,35 +19,6 @@ def make_key() -> str:
     key = secrets.token_urlsafe(32)
     remember_secret(key)
     return key
-
-
-def write_key(path: Path, key: str) -> None:
-    """Write the key anew, for its owner alone; a folder that has to be made is closed to others too.
-
-    Raises `EngineError` if it cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, f"{key}\n", private=True)
-    except OSError as error:
-        raise EngineError(
-            f"{path}: the key cannot be kept there: {error.strerror}; name a registry in another folder with --registry"
-        ) from None
-
-
-@contextlib.contextmanager
-def kept_key(path: Path, key: str) -> Iterator[Path]:
-    """Keep the key in the file as long as the block runs, and no longer; raises `EngineError` as `write_key` does.
-
-    The folder goes too, unless another key lies there.
-    """
-    write_key(path, key)
-    try:
-        yield path
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
 
 
 def read_key_file(path: Path) -> str:

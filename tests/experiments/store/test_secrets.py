@@ -14,7 +14,7 @@ import yaml
 from wire_server import Wire, is_identifying, serving
 
 from medexam.cli import run_command
-from medexam.serve import TIMING, RegisteredServer, Registry, write_key
+from medexam.serve import TIMING, RegisteredServer, Registry
 
 KEY = "sk-recognisable-0123456789abcdef"
 VARIABLES = {"environment": "MY_KEY", "usual environment": "VLLM_API_KEY"}
@@ -23,18 +23,19 @@ PLACES = (*VARIABLES, "registry")
 
 def model_of(place: str, wire: Wire, folder: Path) -> dict[str, object]:
     """The model part of a spec whose key comes from this place; only the key's own file holds it."""
-    key_file, registry = folder / "keys" / "key", Registry(folder / "servers.json")
-    write_key(key_file, KEY)
+    key_file, registry = folder / "keys" / "key", Registry(folder / "keys")
+    key_file.parent.mkdir(exist_ok=True)
+    key_file.touch(0o600)
     own = {
         "environment": {"api_key_env": "MY_KEY"},
         "usual environment": {},
         "file": {"api_key_file": str(key_file)},
         "registry": {"endpoints": [f"registry:{registry.path}"]},
     }
+    if place == "file":
+        key_file.write_text(KEY)
     if place == "registry":
-        registry.add(
-            RegisteredServer(wire.address, wire.models[0], socket.gethostname(), os.getpid(), key_file=key_file)
-        )
+        registry.add(RegisteredServer(wire.address, wire.models[0], socket.gethostname(), os.getpid(), KEY))
     return {"engine": "vllm", "endpoints": [wire.address], **own[place]}
 
 
@@ -100,7 +101,7 @@ def test_a_run_keeps_no_key(place: str, run, tmp_path: Path, monkeypatch: pytest
     runs = [path.parent for path in (tmp_path / "runs").glob("*/predictions.jsonl")]
     assert len(runs) == 2
     assert KEY not in said
-    assert holding(tmp_path) == ["keys/key"]
+    assert [Path(name).parts[0] for name in holding(tmp_path)] == ["keys"] * (place == "registry")
 
 
 @pytest.mark.parametrize(("status", "ends"), [(400, 3), (401, 2)])

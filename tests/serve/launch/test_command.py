@@ -7,7 +7,7 @@ import pytest
 from fake_vllm import free_port
 
 from medexam.errors import EngineError
-from medexam.serve import Launch, Node, ServerSettings, plan_server
+from medexam.serve import Launch, Node, plan_server
 from table_cases import read_table
 
 
@@ -17,10 +17,10 @@ def value(launch: Launch, flag: str) -> str:
 
 def test_a_folder(model: Path) -> None:
     port = free_port()
-    launch = plan_server(str(model), ServerSettings(port=port), flags=["--max-model-len", "512"])
+    launch = plan_server(str(model), port=port, flags=["--max-model-len", "512"])
     assert str(launch) == (
         f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
-        f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --generation-config vllm "
+        f"--generation-config vllm --served-model-name Tiny-1B --host 127.0.0.1 --port {port} "
         "--max-model-len 512"
     )
     own = plan_server(str(model), flags=["--generation-config=auto"])
@@ -29,11 +29,11 @@ def test_a_folder(model: Path) -> None:
 
 
 def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
-    launch = plan_server("Qwen/Qwen3-8B", ServerSettings(host="0.0.0.0"), ["--served-model-name", "qwen"])
+    launch = plan_server("Qwen/Qwen3-8B", ["--served-model-name", "qwen"], host="0.0.0.0")
     assert (launch.environment, launch.model) == ({}, "qwen")
-    assert launch.command[4:6] == ("Qwen/Qwen3-8B", "--host")
-    assert launch.health == f"http://127.0.0.1:{value(launch, '--port')}/health"
-    sixth = plan_server("Qwen/Qwen3-8B", ServerSettings(host="::1", port=free_port()))
+    assert (launch.command[4], value(launch, "--host")) == ("Qwen/Qwen3-8B", "0.0.0.0")
+    assert launch.address == f"http://127.0.0.1:{value(launch, '--port')}/v1"
+    sixth = plan_server("Qwen/Qwen3-8B", host="::1", port=free_port())
     assert sixth.address.startswith("http://[::1]:")
 
 
@@ -44,7 +44,7 @@ def four_cards(cards) -> None:
 
 @pytest.mark.usefixtures("four_cards")
 def test_a_profile() -> None:
-    launch = plan_server("llama-3.1-70b", ServerSettings(port=free_port()))
+    launch = plan_server("llama-3.1-70b", port=free_port())
     command = launch.command
     assert value(launch, "--model") == launch.model == "meta-llama/Llama-3.1-70B-Instruct"
     assert value(launch, "--revision") == value(launch, "--tokenizer-revision")
@@ -55,8 +55,7 @@ def test_a_profile() -> None:
     assert not [word for word in command if "trust" in word]
     assert launch.environment == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
     assert launch.gpus == (0, 1, 2, 3)
-    gate, memory = launch.notes
-    assert "is gated (Llama 3.1 Community License)" in gate
+    (memory,) = launch.notes
     assert "35.3 GB of weights + 3.1 GB to compute" in memory
 
 
@@ -72,7 +71,7 @@ def test_the_cards_that_cuda_shows_are_taken_in_its_order(monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("four_cards")
 def test_what_the_user_says_is_said_once() -> None:
     flags = ["-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching", "--dtype", "float16"]
-    launch = plan_server("qwen3-32b", ServerSettings(port=free_port()), flags=flags)
+    launch = plan_server("qwen3-32b", port=free_port(), flags=flags)
     assert launch.gpus == (0, 1)
     assert launch.command[-len(flags) :] == tuple(flags)
     ours = launch.command[: -len(flags)]
@@ -104,8 +103,8 @@ def test_a_group_of_machines(model: Path) -> None:
     assert ("--headless" in head.command, "--headless" in other.command) == (False, True)
     assert (bool(head.address), other.address, other.port) == (True, "", None)
     assert head.gpus == other.gpus == (0, 1)
-    with pytest.raises(EngineError, match="needs a profile"):
-        plan_server("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
+    unknown = plan_server("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
+    assert value(unknown, "--pipeline-parallel-size") == "2", "of unknown size"
 
 
 def test_the_cpu_build_gets_its_cache_and_block_size(cpu_build: Path) -> None:
@@ -121,7 +120,8 @@ def test_a_processor_without_bfloat16_computes_in_float32(cpu_build: Path) -> No
     launch = plan_server(str(cpu_build))
     features = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     expected = () if features & {"avx512_bf16", "amx_bf16"} else ("--dtype", "float32")
-    assert launch.command[launch.command.index("--no-enable-chunked-prefill") + 1 :] == expected
+    assert launch.command[launch.command.index("--no-enable-chunked-prefill") + 1 :][: len(expected)] == expected
+    assert ("--dtype" in launch.command) == bool(expected)
 
 
 def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
@@ -129,18 +129,6 @@ def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
         plan_server("qwen3-8b")
     launch = plan_server("qwen3-8b", printing=True)
     assert "VLLM_CPU_KVCACHE_SPACE" not in launch.environment
-
-
-@pytest.mark.usefixtures("four_cards")
-def test_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = plan_server(str(model), ServerSettings(container="vllm.sif"), printing=True)
-    assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", str(model), "vllm.sif", "python3")
-    monkeypatch.setenv("HF_HOME", "/scratch/hf")
-    launch = plan_server("qwen3-8b", ServerSettings(container="vllm.sif"), printing=True)
-    assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
-    assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
-    own = Node(0, 2, "10.0.0.1", address="10.0.0.1", interface="ib0").environment
-    assert own == {"VLLM_HOST_IP": "10.0.0.1", "NCCL_SOCKET_IFNAME": "=ib0", "GLOO_SOCKET_IFNAME": "ib0"}
 
 
 @pytest.mark.parametrize(*read_table("refused_models"))
@@ -161,8 +149,8 @@ def test_what_is_refused(model: Path, flags: list[str], message: str) -> None:
 
 def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python.*--container"):
+    with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python"):
         plan_server("Qwen/Qwen3-8B")
-    with pytest.raises(EngineError, match="name another with --python"):
-        plan_server("Qwen/Qwen3-8B", ServerSettings(python=tmp_path / "none"))
+    with pytest.raises(EngineError, match=r"has no vllm: .*--python"):
+        plan_server("Qwen/Qwen3-8B", python=tmp_path / "none")
     assert plan_server("Qwen/Qwen3-8B", printing=True).command[2].startswith("vllm.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
-from medexam.serve import Launch, ServerSettings, load_profile, plan_server, profile_names
+from medexam.serve import Launch, load_profile, plan_server, profile_names
 from table_cases import read_table
 
 A100, H100, H200 = 40.0, 79.65, 140.4
@@ -25,7 +25,7 @@ def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: list[int] 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     if gpus is None:
         with pytest.raises(EngineError, match=r"needs a GPU|here are"):
-            plan_server("qwen3-32b", ServerSettings())
+            plan_server("qwen3-32b")
     else:
         launch = plan_server("qwen3-32b", flags=["-tp", "2", "--max-model-len", "16384"], printing=True)
         assert [*launch.gpus] == gpus
@@ -96,7 +96,7 @@ def test_every_shipped_profile_has_a_layout_on_cards_of_each_size(cards, name: s
     for gib in (22.5, A100, H100, H200):
         cards(*[gib] * 8)
         launch = plan_server(name, printing=True)
-        assert load_profile(name).on_cpu or launch.gpus
+        assert launch.gpus or load_profile(name).size is None
 
 
 def test_too_few_cards_are_told_in_one_line(cards) -> None:
@@ -134,7 +134,7 @@ def test_flags_change_the_layout(cards) -> None:
     launch = plan_server("llama-3.1-70b", flags=flags, printing=True)
     assert launch.gpus == tuple(range(8))
     assert launch.command[launch.command.index("--max-model-len") + 1] == "131072"
-    with pytest.raises(EngineError, match="--tensor-parallel-size many: not a number"):
+    with pytest.raises(EngineError, match=r"needs a number: .*many"):
         plan_server("llama-3.1-70b", flags=["-tp", "many"])
 
 

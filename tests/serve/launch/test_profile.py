@@ -16,12 +16,8 @@ OF_THE_PAPER = {"llama-3.1-8b": 1, "llama-3.1-70b": 4, "mistral-7b-v0.3": 1, "mi
 GOOD = """
 model: Org/Tiny
 revision: abc
-licence: MIT
-weights_gb: 2
-layers: 2
-kv_heads: 2
-head_dim: 8
-context_limit: 4096
+size: {weights_gb: 2, layers: 2, kv_heads: 2, head_dim: 8, context_limit: 4096}
+flags: {--dtype: float16}
 """
 
 
@@ -31,7 +27,8 @@ def test_the_shipped_names() -> None:
     }
     for name in profile_names():
         profile = load_profile(name)
-        assert profile.on_cpu or profile.dtype == "auto" or re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
+        pinned = re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
+        assert pinned or profile.size is None or "--dtype" not in profile.flags
 
 
 @pytest.mark.parametrize("name", OF_THE_PAPER)
@@ -81,6 +78,6 @@ def test_quantised_weights_take_less(base: str, variant: str) -> None:
     whole, quantised = load_profile(base), load_profile(f"{base}-{variant}")
     parameters, embeddings = PARAMETERS[base]
     weights_gb = ((parameters - embeddings) * BYTES[variant] + 2 * embeddings) / 1e9
-    assert quantised.weights_gb == pytest.approx(weights_gb, rel=0.02)
-    assert (quantised.layers, quantised.kv_heads) == (whole.layers, whole.kv_heads)
+    assert quantised.size.weights_gb == pytest.approx(weights_gb, rel=0.02)
+    assert (quantised.size.layers, quantised.size.kv_heads) == (whole.size.layers, whole.size.kv_heads)
     assert quantised.name == quantised.model != whole.model

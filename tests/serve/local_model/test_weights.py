@@ -9,7 +9,7 @@ import pytest
 
 import llama_cpp_logits as llama_cpp
 from medexam.errors import EngineError
-from medexam.serve import EmbeddedEngine, LocalModel, build_engine, find_weights, known_model
+from medexam.serve import EmbeddedEngine, LocalModel, build_engine, known_model
 from medexam.specs import ModelSpec
 
 COMMITS = ("a" * 40, "b" * 40)
@@ -73,7 +73,7 @@ def test_the_wheel_s_model_reads_as_llama_cpp_does(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
     recorded = json.loads(llama_cpp.RECORD.read_text(encoding="utf-8"))["smollm2"]
     spec = ModelSpec(dtype="float32")
-    model = LocalModel(spec, find_weights(spec))
+    model = LocalModel(spec)
     rows = model.encode([model.render(turns, "{Answer: ") for turns in llama_cpp.dialogues()])
     assert [llama_cpp.token_hash(row) for row in rows] == [row["tokens"] for row in recorded["in_32_bits"]]
     found = [model.logits_at([row], [(0, len(row) - 1)]).log_softmax(-1).double().numpy()[0] for row in rows]
@@ -87,7 +87,7 @@ def test_the_wheel_s_model_reads_as_llama_cpp_does(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", ["model.gguf", "Model.Q4.GGUF"])
 def test_a_gguf_file_is_for_llama_cpp(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"GGUF")
-    with pytest.raises(EngineError, match=r"llama_cpp\.server --model .*: --model http://127\.0\.0\.1:8080/v1"):
+    with pytest.raises(EngineError, match=r"llama\.cpp's server.*: --model http://"):
         known(tmp_path / name)
 
 
@@ -115,10 +115,10 @@ async def test_what_is_not_installed_is_named_with_its_install_line(monkeypatch,
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (shutil.rmtree, "no such model folder"),
+        (shutil.rmtree, "it has no config.json"),
         (lambda folder: (folder / "config.json").unlink(), "it has no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "the model cannot be loaded"),
-        (lambda folder: (folder / "model.safetensors").unlink(), r"it has no \*\.safetensors"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "the model cannot be loaded"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "the model cannot be loaded"),
     ],
 )
