@@ -87,14 +87,11 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
 
 def _asked(questions: tuple[Question, ...], rows: Sequence[Row]) -> dict[str, Any]:
     """Return selected questions with their golds, and the fingerprints of all rows."""
+    prints = {"fingerprint": fingerprint_shown(rows), "golds_fingerprint": fingerprint_expected(rows)}
     stated = {row.question.key: (row.gold, row.others) for row in rows if row.gold is not None}
     golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}
-    return {
-        "questions": questions,
-        "golds": AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
-        "fingerprint": fingerprint_shown(rows),
-        "golds_fingerprint": fingerprint_expected(rows),
-    }
+    key = AnswerKey((question.key, golds[stated[question.key]]) for question in questions)
+    return {"questions": questions, "golds": key, **prints}
 
 
 def _alter(rows: Iterable[Row], alter: Alteration, language: Language) -> Altered:
