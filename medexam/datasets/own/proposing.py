@@ -294,17 +294,16 @@ def _check(draft: Proposal, field: str, column: str) -> str:
     texts = [" ".join(map(str, columns_in(value))) or str(value) for value in values]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
-    bad: list[object] = []
+    bad: Sequence[Any] = []
     if field == "context":
         is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
         bad = texts if words < (_PASSAGE_WORDS if is_source else _FEW_WORDS) else []
         if tells := _tells_answer(draft, column):
             return tells
     elif field == "image":
-        flags = {*NO_PICTURE, "true", "1", "yes", "1.0"}
+        yes, flags = {"true", "1", "yes", "1.0"}, {text.strip().casefold() for text in texts}
         bad = [value for value in values if isinstance(value, (list, tuple))]
-        bad = bad or (texts if {text.strip().casefold() for text in texts} <= flags else [])
-        bad = [] if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} else bad
+        bad = texts if not bad and flags & yes and flags <= {*NO_PICTURE, *yes} else bad
     elif field == "subject":
         bad = texts if words > _TOPIC_WORDS else []
     elif field == "id" and len({*texts}) != rows:
