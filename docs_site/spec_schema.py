@@ -81,7 +81,7 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
     asks = getattr(model, "template", {}).get("asks")
-    sources = (*((FlowSpec, *SETTINGS[asks]) if asks else ()), model)
+    sources = (*((FlowSpec, *SETTINGS[asks][::-1]) if asks else ()), model)
     bases = [base for source in sources for base in reversed(source.__mro__) if issubclass(base, Spec)]
     docs = {name: doc for base in bases for name, doc in _field_docs(base)}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}

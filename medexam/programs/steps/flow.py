@@ -54,9 +54,9 @@ _ALL = ""
 
 def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
     """Return a program that is asked as often as the samples and orders of a step say, if it has none of its own."""
-    if step.samples is not None:
+    if step.samples > 1:
         program = Voting(cast("ExamProgram", program), step.samples)
-    if step.orders is not None:
+    if step.orders != "given":
         program = Reordered(cast("ExamProgram", program), step.orders)
     return program
 
@@ -128,8 +128,8 @@ class StepProgram(AskingProgram):
             inner = [self._count(branch, f"{step_place}.{name}", question, lists) for name, branch in branches]
             match step:
                 case AskingStep():
-                    inner, times = [self._count_part(self.spec.parts[step_place], question)], step.samples or 1
-                    if step.orders is not None and isinstance(question, Question):
+                    inner, times = [self._count_part(self.spec.parts[step_place], question)], step.samples
+                    if isinstance(question, Question):
                         times *= len(orders_of(question, step.orders))
                 case RetrieveStep(add=None):
                     # How many entries passages have at most.
@@ -315,7 +315,7 @@ class _Course:
             inputs = {name: inputs[name] for name in step.signature.inputs if name in inputs}
             if None in inputs.values():
                 raise _EmptyFieldError
-        if step.samples is not None and not isinstance(question, Question):
+        if step.samples > 1 and not isinstance(question, Question):
             raise ProgramFaultError(
                 "TypeError", f"{question.key} has no numbered options, and votes of `samples` need them"
             )
@@ -328,7 +328,7 @@ class _Course:
         later = self.times[asking]
         # Steps inside may ask alike too.
         inner = program.calls_for(question) if isinstance(program, StepProgram) else 1
-        self.times[asking] += inner * getattr(part.program, "samples", 1) * (step.samples or 1)
+        self.times[asking] += inner * getattr(part.program, "samples", 1) * step.samples
         if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
             # Equal calls of a module get seeds of their own as they are made.
             later = 0

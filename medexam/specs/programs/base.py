@@ -12,7 +12,7 @@ from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.names import short_name
-from medexam.specs.programs.needs import Asking, Query, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.needs import NO_NEEDS, Asking, Query, ReaderSettings, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ class ProgramSpec(Spec):
     if TYPE_CHECKING:
         kind: str  # A field of each kind's own, after those that it inherits.
 
-    asks_model: ClassVar[bool] = False
-    """Whether an engine is needed."""
     builder: ClassVar[str] = ""
     """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
     the questions and a `ProgramContext`."""
@@ -73,6 +71,11 @@ class ProgramSpec(Spec):
     def flow(self) -> "FlowSpec | None":
         """The steps that it is; None of one that is code."""
         return None
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether an engine is needed."""
+        return self.asking.engine_needs != NO_NEEDS or bool(self.asking.models)
 
     @property
     def label(self) -> str:

@@ -110,13 +110,13 @@ def _ask(step: AskingStep, place: str, fields: Types) -> Types:
     for name in step.signature.inputs if isinstance(step, AskStep) else ():
         _read(name, f"{place}.ask", fields)
     others = [name for name in step.texts if name != PASSAGES] if isinstance(step, AskStep) else []
-    if step.orders is not None and others:
+    if step.orders != "given" and others:
         raise PlacedError(
             f"{place}.orders",
             f"{', '.join(others)} may name options by number, and other orders change these numbers: leave orders out",
         )
     if step.votes and "answer" not in step.outputs:
-        name = "orders" if step.samples is None else "samples"
+        name = "orders" if step.samples == 1 else "samples"
         raise PlacedError(f"{place}.{name}", "they vote on `answer`, which the step does not write: leave it out")
     outputs = dict(step.outputs)
     if step.rename is not None:

@@ -72,7 +72,7 @@ class FlowSpec(ModuleSpec):
                     place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
                 )
         for place, part in self.parts.items():
-            if part.step.orders is not None and part.asks_aside:
+            if part.step.orders != "given" and part.asks_aside:
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         if sum(getattr(part.step, "nearest", None) is not None for part in self.parts.values()) > 1:
             raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
@@ -160,11 +160,8 @@ class FlowSpec(ModuleSpec):
             models={name: needs for name, needs in models.items() if name is not None},
             words=words.words,
             pictures=max((asking.pictures or 0 for _, asking in parts), default=0) or None,
-            option_text_norm=words.option_text_norm,
             draws=any(
-                (part.step.samples is not None or asking.draws)
-                and part.step.temperature is None
-                and part.step.model is None
+                (part.step.samples > 1 or asking.draws) and part.step.temperature is None and part.step.model is None
                 for part, asking in parts
             ),
             sets_temperature=any(part.step.temperature or asking.sets_temperature for part, asking in parts),

@@ -30,8 +30,8 @@ from medexam.specs.programs.controls import CONTROLS, ImportedSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.needs import Asking
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
-from medexam.specs.programs.steps import STEPS
-from medexam.specs.programs.words import LikelihoodSpec, Orders, ReplySpec, TaskSpec
+from medexam.specs.programs.steps import STEPS, AskingStep
+from medexam.specs.programs.words import LikelihoodSpec, ReplySpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.strict_yaml import parse_yaml
 from medexam.specs.validation import Added, PlacedError, unknown_kind
@@ -52,30 +52,20 @@ _BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
 """What steps and their words have without being told."""
 
 
-class VoteSpec(Spec):
-    """What may be set beside the words of a reply."""
-
-    samples: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
-    `model.temperature`."""
-    orders: Orders = "given"
-    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
-    `reversed` the exam's order and its reverse, `random4` four orders that are drawn for each question."""
-
-
 SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
-    "reply": (ReplySpec, VoteSpec),
+    "reply": (ReplySpec, AskingStep, FlowSpec),
     "likelihood": (LikelihoodSpec,),
     "task": (TaskSpec,),
     "module": (ModuleSpec,),
 }
-"""What a file asks -> the classes whose fields a spec may set."""
+"""What a file asks -> the class whose fields a spec may set, and those of which it may set some."""
+_BESIDE = ("samples", "orders", "reading", "load")
+"""What may be set beside the words of a reply."""
 
 
 class KindSpec(ProgramSpec):
     """Base of the kinds that files are: the steps of the file, with what a spec sets put in."""
 
-    asks_model: ClassVar[bool] = True
     template: ClassVar[Mapping[str, Any]]
     """The file."""
     name: str | None = None
@@ -116,7 +106,7 @@ class KindSpec(ProgramSpec):
             ] or [{}]
             if others or not answering:
                 raise ValueError(f"{name} changes the one step that writes `answer`, and there is none")
-            if name in VoteSpec.model_fields and self.template["asks"] == "reply":
+            if name in _BESIDE and self.template["asks"] == "reply":
                 answering[name] = _plain(value)
             else:
                 words = answering.get("words")
@@ -196,10 +186,13 @@ def _read_kind(path: Path, kind: str) -> type[KindSpec]:
 @lru_cache(maxsize=256)
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    settings = {name: field for source in SETTINGS[template["asks"]] for name, field in source.model_fields.items()}
-    settings |= {name: FlowSpec.model_fields[name] for name in ("reading", "load") if template["asks"] == "reply"}
     template.setdefault("parameters", {})
-    fields: Tree = {name: (field.annotation, field) for name, field in settings.items()}
+    settings = [(of, name) for of in SETTINGS[template["asks"]] for name in of.model_fields]
+    fields: Tree = {
+        name: (of.model_fields[name].annotation, of.model_fields[name])
+        for of, name in settings
+        if name in _BESIDE or of not in (AskingStep, FlowSpec)
+    }
     fields |= {name: _field(parameter) for name, parameter in template["parameters"].items()}
     fields["kind"] = (Literal[kind], kind)
     if kind != path.stem:

@@ -102,8 +102,6 @@ class Asking:
     """The files of the words in which it asks for the answer; None where it has none."""
     pictures: int | None = None
     """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
-    option_text_norm: str | None = None
-    """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
     draws: bool = False
     """Whether its replies must be drawn at the temperature of the experiment's model."""
     sets_temperature: bool = False

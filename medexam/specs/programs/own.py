@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -24,7 +24,6 @@ _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy
 class ModuleSpec(ProgramSpec):
     """Base of the programs that call a DSPy module with a question's fields."""
 
-    asks_model: ClassVar[bool] = True
     answer_format: AnswerFormat = "free"
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
     (`Literal`, an enum, a bool, or the int `answer` among the options)."""

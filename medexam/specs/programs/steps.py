@@ -124,10 +124,12 @@ class AskingStep(StepSpec):
 
     model: str | None = None
     """One of the experiment's `models`; None: its `model`."""
-    samples: Annotated[int, Field(ge=2, le=1000)] | None = None
-    """Replies to each question, of which the commonest legal answer is taken; None: one."""
-    orders: Orders | None = None
-    """Ask once for each of several orders of the options, as `orders` of `zero_shot` does; None: the exam's alone."""
+    samples: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
+    `model.temperature`."""
+    orders: Orders = "given"
+    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
+    `reversed` the exam's order and its reverse, `random4` four orders that are drawn for each question."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """That of this step; None: the model's."""
     rename: Annotated[FieldName | None, Field(alias="as")] = None
@@ -154,7 +156,7 @@ class AskingStep(StepSpec):
     @property
     def votes(self) -> bool:
         """Whether several replies make its answer."""
-        return self.samples is not None or self.orders is not None
+        return self.samples > 1 or self.orders != "given"
 
 
 class AskStep(AskingStep):

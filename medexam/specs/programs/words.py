@@ -5,7 +5,7 @@ something beside the question.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Self, Union, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, model_validator
 
@@ -45,7 +45,6 @@ Orders = Annotated[str, AfterValidator(_check_orders)]
 class WordsSpec(ProgramSpec):
     """Base of what asks in the words of a prompt file."""
 
-    asks_model: ClassVar[bool] = True
     prompt_language: Language | None = None
     """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
     that of the questions."""
@@ -155,7 +154,6 @@ class LikelihoodSpec(WordsSpec):
         return Asking(
             engine_needs=EngineNeeds(logprobs=True, chat=self.chat_template),
             words=WordFiles("likelihood", self.prompt, parts, language=self.prompt_language),
-            option_text_norm=self.norm if self.read == "option_text" else None,
         )
 
     @property
