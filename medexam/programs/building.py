@@ -12,7 +12,7 @@ from medexam.plugins import load_object, ships
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import AskingProgram
 from medexam.programs.citing import CitingPassages
-from medexam.programs.controls import Abstention, Control, blind_choice, longest_choice, random_choice, random_in_order
+from medexam.programs.controls import Control, blind_choice, longest_choice, random_choice, random_in_order
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module
@@ -26,7 +26,6 @@ from medexam.signatures.word_files import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.steps import AskStep, RetrieveStep, walk_steps
@@ -57,8 +56,6 @@ class ProgramContext:
     """Names of what a module may read beside a question's fields, in a step."""
 
 
-Builder = Callable[[Any, Language, ProgramContext], dspy.Module]
-"""Of a spec of one kind, the language of the questions and a context, the program."""
 _NOTHING = ProgramContext()
 
 
@@ -70,8 +67,10 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     """
     if spec.flow is not None:
         program = _build_flow(spec.flow, language, context)
+    elif spec.kind in _CONTROLS:
+        program = Control(_CONTROLS[spec.kind](spec, context))
     else:
-        build: Builder = load_object(spec.builder, PROGRAMS) if spec.builder else _CODE.get(spec.kind, _build_own)
+        build: Any = load_object(spec.builder, PROGRAMS) if spec.builder else _build_own
         program = build(spec, language, context)
     if isinstance(program, AskingProgram):
         program.reading = spec.read_as
@@ -145,27 +144,27 @@ def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> ds
     return program if spec.load is None else load_program(program, spec, language)
 
 
-def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
+def _refuse_imported(spec: Any, _: object) -> Any:
     raise SpecError(
         f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam report` "
         "shows the run"
     )
 
 
-_CODE: Mapping[str, Builder] = MappingProxyType(
+_CONTROLS: Mapping[str, Callable[[Any, ProgramContext], Any]] = MappingProxyType(
     {
-        "relevance": lambda _spec, _, context: Control(most_relevant(_needed(context.finder, "a finder of passages"))),
-        "random": lambda spec, *_: Control(random_choice(spec.seed)),
-        "random_in_order": lambda spec, _, context: Control(
-            random_in_order(spec.seed, _needed(context.in_order, "the questions in their order")(spec.split))
+        "relevance": lambda _, context: most_relevant(_needed(context.finder, "a finder of passages")),
+        "random": lambda spec, _: random_choice(spec.seed),
+        "random_in_order": lambda spec, context: random_in_order(
+            spec.seed, _needed(context.in_order, "the questions in their order")(spec.split)
         ),
-        "blind": lambda spec, *_: Control(blind_choice(spec.option)),
-        "longest": lambda *_: Control(longest_choice),
-        "abstain": lambda *_: Abstention(),
+        "blind": lambda spec, _: blind_choice(spec.option),
+        "longest": lambda *_: longest_choice,
+        "abstain": lambda *_: lambda _: None,
         "imported": _refuse_imported,
     }
 )
-"""Kind that is code -> what builds it; every other is steps, or a module of the user's own."""
+"""Kind of control -> what makes its choice."""
 
 
 def _needed(part: T | None, description: str) -> T:

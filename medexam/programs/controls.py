@@ -19,7 +19,7 @@ Choice = Callable[[Question], int | ProgramOutput | None]
 class Control(dspy.Module):
     """A program that asks no model: called with `question=`, it returns a `ProgramOutput` with the answer."""
 
-    def __init__(self, choose: Choice = lambda _: None) -> None:
+    def __init__(self, choose: Choice) -> None:
         super().__init__()
         self._choose = choose
 
@@ -32,10 +32,6 @@ class Control(dspy.Module):
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
         return self.forward(question)
-
-
-class Abstention(Control):
-    """No answer to any question."""
 
 
 def random_choice(seed: int) -> Choice:

@@ -65,7 +65,7 @@ class CellSpec(Spec):
         for model in (self.model, *self.asked_models.values()) if self.asked_models else ():
             if model.ask_engine("works_in_folder"):
                 raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
-        asking, flow = program.asking, program.flow
+        asking = program.asking
         if asking.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
@@ -74,7 +74,7 @@ class CellSpec(Spec):
         if self.dataset.is_own or form == "examples":
             return
         name = self.dataset.kind or self.dataset.name
-        if flow is not None and flow.votes and form != "choice":
+        if asking.votes and form != "choice":
             raise SpecError(
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"

@@ -17,7 +17,6 @@ import dspy
 from medexam.errors import ProgramFaultError
 from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
-from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
@@ -343,7 +342,7 @@ class _Course:
             GIVEN.reset(token)
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
-        if isinstance(program, Abstention) and scope.answering is not None:
+        if part.program.kind == "abstain" and scope.answering is not None:
             outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
         self._write(step, outcome, scope)
         if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():

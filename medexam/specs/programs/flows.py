@@ -43,12 +43,6 @@ class StepPart(NamedTuple):
         """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
         return self.step.by if isinstance(self.step, AskStep) and self.step.by not in BY else None
 
-    @property
-    def asks_aside(self) -> bool:
-        """Whether it asks beside the question."""
-        flow = self.program.flow
-        return isinstance(self.program, AsideSpec) or (flow is not None and flow.asks_aside)
-
 
 class FlowSpec(ModuleSpec):
     """Steps over one set of named fields; the last `answer` that is written counts."""
@@ -72,7 +66,7 @@ class FlowSpec(ModuleSpec):
                     place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
                 )
         for place, part in self.parts.items():
-            if part.step.orders != "given" and part.asks_aside:
+            if part.step.orders != "given" and part.program.asking.asks_aside:
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         if sum(getattr(part.step, "nearest", None) is not None for part in self.parts.values()) > 1:
             raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
@@ -153,6 +147,8 @@ class FlowSpec(ModuleSpec):
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
         adapters = sorted({asking.adapter for _, asking in parts if asking.adapter}, key=lambda name: ":" not in name)
+        asks_aside = any(asking.asks_aside for _, asking in parts)
+        combines = any(isinstance(step, AllStep) and step.combine for _, step in walk_steps(self.steps))
         return replace(
             alone,
             forms=tuple(set.intersection(*forms)) if forms else None,
@@ -165,17 +161,14 @@ class FlowSpec(ModuleSpec):
                 for part, asking in parts
             ),
             sets_temperature=any(part.step.temperature or asking.sets_temperature for part, asking in parts),
-            optimizers=() if cites or self.asks_aside else alone.optimizers,
+            votes=combines or any(part.step.votes or asking.votes for part, asking in parts),
+            asks_aside=asks_aside,
+            optimizers=() if cites or asks_aside else alone.optimizers,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
             retrieval=self._find_retrieval(),
             local_reader=next(iter(readers), None),
             adapter=next(iter(adapters), None),
         )
-
-    @property
-    def asks_aside(self) -> bool:
-        """Whether something in it asks beside the question."""
-        return any(part.asks_aside for part in self.parts.values())
 
     @property
     def combining_code(self) -> tuple[str, ...]:
@@ -217,17 +210,6 @@ class FlowSpec(ModuleSpec):
                 "retrieves, or the steps `retrieve` and `ask`"
             )
         return ways[0] if ways else None
-
-    @property
-    def votes(self) -> bool:
-        """Whether several answers to a question become one, which takes numbered options."""
-        combines = any(isinstance(step, AllStep) and step.combine for _, step in walk_steps(self.steps))
-        flows = [part.program.flow for part in self.parts.values()]
-        return (
-            combines
-            or any(part.step.votes for part in self.parts.values())
-            or any(flow is not None and flow.votes for flow in flows)
-        )
 
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have; of several parts by their names, and by group of their words."""

@@ -106,6 +106,10 @@ class Asking:
     """Whether its replies must be drawn at the temperature of the experiment's model."""
     sets_temperature: bool = False
     """Whether some of its replies are drawn at a temperature of its own."""
+    votes: bool = False
+    """Whether several answers to a question become one, which takes numbered options."""
+    asks_aside: bool = False
+    """Whether it asks something beside the question."""
     optimizers: tuple[OptimizerKind, ...] = ()
     """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
     optimized_for: tuple[Metric, ...] = ("accuracy", "exam_score")

@@ -228,7 +228,7 @@ class AsideSpec(WordsSpec):
     def asking(self) -> Asking:
         """What it asks: dialogues, with choices for a verdict."""
         needs = EngineNeeds(chat=True, guided=self.output_type == "bool")
-        return Asking(forms=None, engine_needs=needs, words=self.files)
+        return Asking(forms=None, engine_needs=needs, words=self.files, asks_aside=True)
 
     def budget(self, of_model: int | None) -> int:  # noqa: ARG002 - a verdict is short whatever the model's
         """Return the tokens a reply may have."""
