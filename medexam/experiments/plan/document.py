@@ -28,12 +28,8 @@ _USUAL_KEYS = frozenset(
     f"{provider}_API_KEY" for provider in ("OPENAI", "ANTHROPIC", "GROQ", "MISTRAL", "DEEPSEEK", "OPENROUTER", "XAI")
 )
 """Variables that hold the key of providers whose name they begin with."""
-_PACKAGES = {
-    "bm25": {"bm25s": "bm25s", "Stemmer": "PyStemmer"},
-    "retrieval": {"datasets": "datasets", "faiss": "faiss-cpu", "sentence_transformers": "sentence-transformers"},
-    "local": {"torch": "torch", "transformers": "transformers", "accelerate": "accelerate"},
-}
-"""Extra -> its modules that are imported, and the packages that they come in."""
+_PACKAGES = {"bm25": "bm25s", "retrieval": "sentence_transformers", "local": "transformers"}
+"""Extra -> a package of it."""
 _SAMPLE_SIZE = 40
 """Questions whose prompts are counted, spread over all that are pending."""
 _FREE = {"prompt_usd": 0.0, "completion_usd": 0.0}
@@ -197,10 +193,9 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
             "retrieval": find_nearest(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
         }
         for extra in (name for name, is_needed in extras.items() if is_needed):
-            missing = [package for module, package in _PACKAGES[extra].items() if util.find_spec(module) is None]
-            if missing:
+            if util.find_spec(_PACKAGES[extra]) is None:
                 raise SpecError(
-                    f"{planned.run_id} needs {', '.join(missing)}, so nothing is asked: pip install 'medexam[{extra}]'"
+                    f"{planned.run_id} needs {_PACKAGES[extra]}, so nothing is asked: pip install 'medexam[{extra}]'"
                 )
 
 
