@@ -6,7 +6,6 @@ Those of this package stand in `catalogue.yaml`; an installed package adds one b
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -89,7 +88,6 @@ def _read_shipped() -> Iterator[DatasetInfo]:
 _SHIPPED = {entry.name: entry for entry in _read_shipped()}
 
 
-@cache
 def _read_added() -> dict[str, DatasetInfo]:
     parts = load_added(BENCHMARKS)
     return {name: replace(part, name=name) for name, part in parts.items() if isinstance(part, DatasetInfo)}
