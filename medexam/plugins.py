@@ -48,7 +48,7 @@ def is_live_name(name: str) -> bool:
 @cache
 def ships(name: str, group: str) -> bool:
     """Return whether `name` is a part that comes with this package, whose spec says what it asks."""
-    points = entry_points(group=group, name=name.removeprefix(f"{group}:"))
+    points = (point for point in entry_points(group=group) if point.name == name.removeprefix(f"{group}:"))
     return any(point.dist is not None and point.dist.name == "medexam" for point in points)
 
 
