@@ -26,7 +26,7 @@ from distributed import make_spec
 
 from medexam.experiments import Runner, plan_spec
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.run.spread import ProcessExecutor
+from medexam.experiments.run.spread import SpreadExecutor, run_here
 
 
 class TimedRunner(Runner):
@@ -52,7 +52,7 @@ def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as runs_dir:
         plan = plan_spec(spec, {}, runs_dir=Path(runs_dir))
         with RunProgress(disable=True) as observer:
-            runner = TimedRunner(plan, observer, executor=None if many == 1 else ProcessExecutor(many))
+            runner = TimedRunner(plan, observer, executor=None if many == 1 else SpreadExecutor(many, run_here))
             (run,), _ = runner.run()
     if run.metrics.n != number:
         raise RuntimeError(f"{run.metrics.n} of {number} questions were answered")

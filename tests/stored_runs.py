@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments import RunFolder, RunRecord, begin_run, score_cell
+from medexam.experiments import RunFolder, begin_run, score_cell
 from medexam.questions import AnswerKey, AnySet, ExamSet, Question
 from medexam.specs import CellSpec, build_identity, digest
 from predicted import predicted
@@ -61,19 +61,9 @@ def write_cell(
     **record: Any,
 ) -> RunFolder:
     """Write a run of this identity that is not scored; `record` replaces what its record says by default."""
-    said = {
-        "description": "",
-        "dataset_golds": exams.golds_fingerprint,
-        "experiment_digest": "e" * 12,
-        "dataset_version": exams.version,
-        "dataset_source": exams.source,
-        "dataset_fingerprint": exams.fingerprint,
-        "questions": tuple(question.key for question in exams.questions),
-    }
     folder = RunFolder(path)
     folder.create()
-    own = {"run_id": folder.name, "spec_digest": digest(known), "identity": known, "cell": cell}
-    begin_run(folder, RunRecord(**own, **(said | record)), exams)
+    begin_run(folder, exams, **({"description": "", "experiment_digest": "e" * 12} | record), identity=known, cell=cell)
     folder.write_json("environment.json", {**TIMES, **environment})
     with folder.appending() as log:
         for question in exams.questions:

@@ -108,8 +108,6 @@ def compare(
     if latex is not None:
         write_file(comparison_latex(comparison), latex, "--latex")
     print_json(comparison.document()) if as_json else print_blocks(Terminal(), comparison_blocks(comparison))
-    for line in comparison.scope.corrected:
-        print_notice(line)
     for warning in dict.fromkeys(warning for run in comparison.runs for warning in run.warnings):
         titles = ", ".join(run.title for run in comparison.runs if warning in run.warnings)
         print_notice(f"warning: {titles}: {warning}")

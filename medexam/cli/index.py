@@ -1,14 +1,12 @@
 """Vector indexes for dense retrieval."""
 
 import sys
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, RayAddressOption
+from medexam.cli.options import INCOMPLETE, JsonOption
 
 if TYPE_CHECKING:
     from medexam.retrievers.index import IndexManifest
@@ -45,11 +43,6 @@ def build(
         typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
     ] = None,
     chunk_overlap: Annotated[int, typer.Option(min=0, help="Tokens that neighbouring chunks share.")] = 0,
-    executor: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Where to encode: local is this process; ray the workers of a cluster."),
-    ] = "local",
-    ray_address: RayAddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues.
@@ -58,7 +51,6 @@ def build(
         medexam index build --corpus passages.jsonl.gz --encoder minilm
     """
     for is_wrong, flag, need in (
-        (executor != "ray" and ray_address is not None, "--ray-address", "--executor ray"),
         (parameters and factory is None, "--parameters", "--factory"),
         (factory and out is None, "--factory", "--out: in the cache, runs look for exact indexes"),
         (chunk_overlap >= (chunk_tokens or 1), "--chunk-overlap", "--chunk-tokens, and must be less than it"),
@@ -66,7 +58,6 @@ def build(
         if is_wrong:
             raise typer.BadParameter(f"needs {need}", param_hint=flag)
     from medexam.experiments.entry.progress import Bars
-    from medexam.experiments.run.ray import encode_on_ray, open_cluster
     from medexam.files import cache_dir
     from medexam.retrievers.building import usual_index
     from medexam.retrievers.corpora import load_corpus
@@ -78,13 +69,10 @@ def build(
     sys.stderr.write(f"Loading {encoder} ...\n")
     model = build_encoder(encoder, commit, device, dtype)
     folder = out or usual_index(passages, model, cache_dir())
-    with open_cluster(ray_address) if executor == "ray" else nullcontext() as ray, Bars() as bars:
-        encode = {} if ray is None else {"encode": partial(encode_on_ray, ray, device)}
+    with Bars() as bars:
         progress = bars.encoding(f"{passages.name}, {model.record.label}", passages.count)
         try:
-            manifest = build_index(
-                passages, model, folder, progress=progress, factory=factory, parameters=parameters, **encode
-            )
+            manifest = build_index(passages, model, folder, progress=progress, factory=factory, parameters=parameters)
         except KeyboardInterrupt:
             state = read_progress(folder)
             encoded = state.count_encoded(folder) if state is not None else 0

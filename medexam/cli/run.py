@@ -99,12 +99,6 @@ class RunSettings(PlanSettings):
             "--accept-model-change", help="Continue although the model has changed; every table then says so."
         ),
     ] = False
-    accept_refusals: Annotated[
-        bool,
-        typer.Option(
-            "--accept-refusals", help="Count a question as unanswered if a server refused it in three runs in a row."
-        ),
-    ] = False
     without_items: Annotated[
         bool,
         typer.Option(
@@ -176,7 +170,6 @@ def run(
     plan = replace(
         plan,
         accept_model_change=settings.accept_model_change,
-        accept_refusals=settings.accept_refusals,
         keeps_items=not settings.without_items,
     )
     limits = Limits(
@@ -286,11 +279,7 @@ def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> No
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.stored_run import describe_lookups
 
-    for run in runs:
-        if (empty := describe_lookups(run.metrics)) is not None:
-            print_notice(f"warning: {run.folder.name}: {empty}")
     if as_json:
         print_json([run.document() for run in runs])
     if as_json or not runs:

@@ -27,7 +27,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside
-    from medexam.experiments.store.stored_run import load_run, stored_metrics
+    from medexam.experiments.store.stored_run import stored_metrics, stored_run
     from medexam.tables import NONE, Table, percent
 
     root = runs_dir or default_runs_dir()
@@ -40,9 +40,9 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
         has_scores = (folder.path / METRICS).exists()
         try:
             if as_json:
-                stored_run = load_run(folder) if has_scores else current_run(folder, print_notice)
-                records.append((folder, stored_run.record))
-                documents.append(stored_run.document())
+                listed = stored_run(folder) if has_scores else current_run(folder, print_notice)
+                records.append((folder, listed.record))
+                documents.append(listed.document())
                 continue
             # No answer of a run with scores is read.
             record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)

@@ -32,8 +32,7 @@ from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import disarm, paragraphs, render_table
 from medexam.experiments.report.run_tables import describe_state
 from medexam.experiments.report.tables import comparison, split_families
-from medexam.experiments.store.derived_files import DERIVED
-from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments.store.run_folder import DERIVED, PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.inputs import open_parquet, parquet_rows
 from medexam.library_logging import errors_only

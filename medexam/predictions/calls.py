@@ -102,13 +102,6 @@ class ModelCall(SlottedModel):
         named = {"finish_reason": self.finish_reason or "stop", "model": self.model or ""}
         return Generation(reply=self.text, reading=self.logprobs, **{**reply, **named})
 
-    def drop_prompt(self) -> None:
-        """Forget what was sent but for an opening of the reply, in place: only where nobody else holds the call."""
-        is_opened = bool(self.messages) and self.messages[-1]["role"] == "assistant"
-        object.__setattr__(self, "messages", self.messages[-1:] if is_opened else ())
-        object.__setattr__(self, "prompt", None)
-        object.__setattr__(self, "sampling", {})
-
     @property
     def words_sent(self) -> str:
         """All that was sent but how the reply is drawn, as a text that tells one call from another."""

@@ -176,11 +176,6 @@ class Prediction(SlottedModel):
         return sum(counts) if counts else None
 
     @property
-    def is_cut(self) -> bool:
-        """Whether its prompt did not fit the model's context whole."""
-        return self.reason is Reason.CONTEXT_OVERFLOW or bool(self.passages_cut)
-
-    @property
     def option_probabilities(self) -> dict[int, float] | None:
         """Printed number of each option -> its share of the probability; None where options were not scored."""
         return None if self.option_scores is None else normalise_scores(self.option_scores)

@@ -14,7 +14,6 @@ from .index import BLOCK as BLOCK
 from .index import DenseRetriever as DenseRetriever
 from .index import IndexManifest as IndexManifest
 from .index import build_index as build_index
-from .index import encode_parts as encode_parts
 from .index import open_index as open_index
 from .index import read_manifest as read_manifest
 from .lexical import BM25Retriever as BM25Retriever

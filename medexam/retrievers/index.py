@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -115,16 +115,8 @@ class IndexManifest(Build, populate_by_name=True):
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
-def encode_parts(
-    corpus: Corpus,
-    encoder: Encoder,
-    folder: Path,
-    progress: Progress | None = None,
-    *,
-    worker: int = 0,
-    workers: int = 1,
-) -> None:
-    """Write the parts of a corpus that are missing in an index folder, or of all of them every `workers`-th.
+def _encode_parts(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None) -> None:
+    """Write the parts of a corpus that are missing in an index folder.
 
     Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one block.
     `progress` is called with the number of passages that have a vector. Raises `DatasetError` where the corpus has
@@ -134,9 +126,9 @@ def encode_parts(
 
     build = Build(corpus=corpus, encoder=encoder.record)
     finished, schema, passages = build.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
-    for number, name in enumerate(build.parts):
+    for name in build.parts:
         part = islice(passages, build.part_size)
-        if number % workers != worker or (folder / name).is_file():
+        if (folder / name).is_file():
             deque(part, maxlen=0)
             continue
         with (
@@ -167,7 +159,6 @@ def build_index(
     factory: str | None = None,
     parameters: str = "",
     progress: Progress | None = None,
-    encode: Callable[[Corpus, Encoder, Path, Progress | None], None] = encode_parts,
 ) -> IndexManifest:
     """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
 
@@ -176,9 +167,9 @@ def build_index(
     while it is built. The vectors are kept as well, so that another one can be made without encoding again.
 
     `progress` is called with the number of passages that have a vector, those of earlier calls included. An exception
-    that it raises, or Ctrl-C, stops the build and costs the part that is being written. `encode` writes the parts; by
-    default this process does. Raises `IndexBuildError` if the folder holds the index of another corpus or encoder,
-    another process is building it, the disk is full, or FAISS refuses `factory` or `parameters`.
+    that it raises, or Ctrl-C, stops the build and costs the part that is being written. Raises
+    `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is building it, the
+    disk is full, or FAISS refuses `factory` or `parameters`.
     """
     if factory is not None:
         # Said now, and not after hours of encoding.
@@ -199,7 +190,7 @@ def build_index(
         if manifest is not None and (manifest.factory, manifest.parameters) == (factory, parameters):
             return manifest
         if count < corpus.count:
-            encode(corpus, encoder, folder, progress)
+            _encode_parts(corpus, encoder, folder, progress)
         return _finish(build, folder, factory, parameters)
 
 

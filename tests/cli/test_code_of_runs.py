@@ -33,7 +33,7 @@ def made(run, spec, tmp_path) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_that_shows_runs_imports_no_code(medexam, made, tmp_path, command) -> None:
-    (made / "made_from.json").unlink(missing_ok=True)
+    (made / "metrics.json").unlink(missing_ok=True)
     words = {
         "list": ["list"],
         "compare": ["compare", made, shutil.copytree(made, tmp_path / "other")],
@@ -45,6 +45,7 @@ def test_a_command_that_shows_runs_imports_no_code(medexam, made, tmp_path, comm
 
 
 def test_rescore_runs_the_code_that_a_run_names(medexam, made, tmp_path) -> None:
+    (made / "metrics.json").unlink()
     assert "scores its questions itself" in medexam("report", made)[2]
     code, out, err = medexam("report", made, "--rescore", "--json")
     assert (code, (tmp_path / "ran").exists(), '"metric": {' in out) == (0, True, True), err

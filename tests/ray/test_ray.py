@@ -1,4 +1,4 @@
-"""Runs and indexes that a real Ray cluster of this machine makes, beside those of this process."""
+"""Runs that a real Ray cluster of this machine makes, beside those of this process."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,6 @@ import yaml
 
 from medexam import load_run
 from medexam.measures import TIMES
-from medexam.retrievers import BLOCK, load_corpus, open_index
-from retrievers.tiny_models import save_medcpt
 from stored_runs import without_times
 
 SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
@@ -67,27 +65,6 @@ def test_a_spread_run_is_the_local_run(run, cluster) -> None:
     assert (told["kind"], told["ray"]) == ("ray", cluster.__version__)
     assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
     assert all(one["asked"] for one in told["workers"])
-
-
-def test_workers_build_the_index_that_one_process_builds(medexam, cluster, tmp_path) -> None:
-    """Real text in pieces of a few words, which are encoded fast."""
-    rows = [
-        {"id": f"{one.id}#{at}", "title": one.title, "content": " ".join(one.content.split()[at : at + 12])}
-        for one in load_corpus(SAMPLE).passages
-        for at in (0, 12)
-    ]
-    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows if row["content"]))
-    save_medcpt(tmp_path / "medcpt")
-    for out, options in (("flat", ()), ("spread", ("--executor", "ray"))):
-        build = ("index", "build", "--corpus", "c.jsonl", "--encoder", "./medcpt", "--out", out, *options)
-        code, _, err = medexam(*build)
-        assert code == 0, err
-    flat, parts = (open_index(tmp_path / out) for out in ("flat", "spread"))
-    assert len(parts) == len(flat) > BLOCK
-    titles = [row["title"] for row in rows[::14]]
-    hits, others = ([hit for found in index.search(titles, 10) for hit in found] for index in (flat, parts))
-    assert [(hit.passage, hit.rank) for hit in others] == [(hit.passage, hit.rank) for hit in hits]
-    assert [hit.score for hit in others] == pytest.approx([hit.score for hit in hits], rel=1e-6)
 
 
 DYING = """

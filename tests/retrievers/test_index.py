@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers import BLOCK, build_index, encode_parts, open_index, read_manifest
+from medexam.retrievers import BLOCK, build_index, open_index, read_manifest
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 DATA = "data-00003-of-00004.arrow"
@@ -64,22 +64,6 @@ def test_parts_that_nothing_vouches_for_are_encoded_again(tmp_path: Path, built:
     again = HashEncoder()
     build_index(CORPUS, again, tmp_path)
     assert again.encoded == COUNT
-    assert _contents(tmp_path) == _contents(built)
-
-
-@pytest.mark.parametrize("workers", [2, 3])
-def test_any_number_of_workers_writes_the_parts_of_one(tmp_path: Path, built: Path, workers: int) -> None:
-    encoders = [HashEncoder() for _ in range(workers)]
-
-    def spread(corpus, _, folder, progress) -> None:
-        for worker in range(1, workers):
-            encode_parts(corpus, encoders[worker], folder, progress, worker=worker, workers=workers)
-
-    with pytest.raises(IndexStaleError, match=rf"unfinished, .* of {COUNT} passages"):
-        build_index(CORPUS, HashEncoder(), tmp_path, encode=spread)
-    first, done = HashEncoder(), []
-    build_index(CORPUS, first, tmp_path, progress=done.append)
-    assert done[0] == sum(encoder.encoded for encoder in encoders) == COUNT - first.encoded
     assert _contents(tmp_path) == _contents(built)
 
 

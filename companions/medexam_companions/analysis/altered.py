@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.experiments import ComparisonScope, ComparisonSection, RunRecord
+from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.frozen_model import FrozenModel
 from medexam.measures import Difference, describe_resampling, signed
 from medexam.specs import differing_keys
@@ -134,7 +134,7 @@ def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
     return ComparisonSection(part.name, part.sentences(names), document, part.tables(names))
 
 
-def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:
+def _find_plain(record: Any, records: Sequence[Any]) -> int | None:
     """Find the first run that asks as `record` does, but the questions as they are; None if there is none."""
     plain = (place for place, other in enumerate(records) if other.cell.dataset.alter is None)
     differing = ((place, differing_keys(record.identity, records[place].identity)) for place in plain)

@@ -166,7 +166,6 @@ def run(
     fresh: bool = False,
     repeat: int = 0,
     accept_model_change: bool = False,
-    accept_refusals: bool = False,
     keep_items: bool = True,
     limits: Limits = NO_LIMITS,
     workers: int | None = None,
@@ -182,9 +181,8 @@ def run(
     `program`, `model` and `dataset` replace those parts: a spec, or a text such as `"few_shot"`; a list makes a run of
     each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
     keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,
-    in other orders: `compare` then knows how far answers vary by themselves. `accept_refusals` counts questions as
-    unanswered that a server refused in three runs in a row. `keep_items` False leaves the questions out of the folders,
-    where a licence forbids them. `limits` end the asking, such as
+    in other orders: `compare` then knows how far answers vary by themselves. `keep_items` False leaves the
+    questions out of the folders, where a licence forbids them. `limits` end the asking, such as
     `medexam.Limits(minutes=10)`. `workers` processes of this machine ask; with `ray`, such
     as `"10.0.0.1:6379"`, the machines of that Ray cluster ask, and empty starts one here. `track` is an MLflow store;
     True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
@@ -194,9 +192,7 @@ def run(
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         write_notice(line)
-    planned = replace(
-        planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals, keeps_items=keep_items
-    )
+    planned = replace(planned, accept_model_change=accept_model_change, keeps_items=keep_items)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
 
 
@@ -255,10 +251,7 @@ def compare(
     """
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([_run_path(run, runs_dir) for run in runs])
-    comparison = compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
-    for line in comparison.scope.corrected:
-        write_notice(line)
-    return comparison
+    return compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
 
 
 def report(

@@ -20,8 +20,8 @@ from medexam.experiments.compare.noise import find_noise, measure_repeats
 from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
 from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
-from medexam.experiments.store.derived_files import find_changes, read_outcomes, score_own, with_own
-from medexam.experiments.store.items import check_items
+from medexam.experiments.store.derived_files import read_outcomes, score_own, with_own
+from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import (
     StoredRun,
@@ -96,9 +96,7 @@ def compare_runs(
         for run_metrics, items, answers, own in zip(paired.metrics, scored_sets, scope.predictions, scores, strict=True)
     ]
     outcomes = [answers.outcomes for answers in scope.predictions]
-    failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
-    failures = [answers if fails else {} for answers, fails in zip(scope.predictions, failed, strict=True)]
-    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
+    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics)])
     scope = replace(scope, names=run_names(runs), run_keys=name_documents(runs))
     sections = [find(scope) for find in (find_noise, *finders)]
     doubts = (*mixed_notes(runs), *describe_unequal((run.folder, run.record) for run in runs))
@@ -129,8 +127,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
             f"the runs asked different data sets: {names}; compare runs of one data set, or run one spec again with "
             "the other's --set dataset.name"
         )
-    checked = list(map(_read_items, folders))
-    sets = [items for items, *_ in checked]
+    sets = [load_items(folder) for folder in folders]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_read_answers(folder, reading) for folder in folders]
     changed_keys = _find_changed(records, sets)
@@ -166,7 +163,6 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
         items=items,
         predictions=predictions,
         exclusions=exclusions,
-        corrected=tuple(note for _, *notes in checked for note in notes if note is not None),
         noises=tuple(noises),
     )
 
@@ -186,17 +182,13 @@ def _find_changed(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> froze
     return frozenset(key for (_, key), texts in texts_by_key.items() if len(texts) > 1)
 
 
-_read_items = keep(worth=lambda _: True)(check_items)
-"""Reads what a run was asked, once for all comparisons of a command."""
-
-
 @keep(worth=lambda _: True)
 def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
         stored = _read_answers(folder, None)
         return RunAnswers(lambda: {key: as_read(prediction, reading) for key, prediction in stored.items()})
-    outcomes = None if find_changes(folder)[0] else read_outcomes(folder)
+    outcomes = read_outcomes(folder) if folder.is_scored else None
     if not outcomes:
         return RunAnswers(folder.read_predictions)
     metrics = None

@@ -35,8 +35,6 @@ class ComparisonScope:
     """The whole run's, also of items that are not compared."""
     exclusions: Mapping[str, int]
     """Reason -> questions that at least one run was asked for and that are not compared, each under its first one."""
-    corrected: tuple[str, ...]
-    """One line for each run whose golds have changed since it was last scored; usually empty."""
     noises: tuple[Noise | None, ...]
     """How far each run varies; None: it was not asked again."""
     names: Sequence[str] = ()

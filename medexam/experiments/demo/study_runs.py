@@ -18,9 +18,6 @@ from medexam.experiments.store.run_folder import (
     PARQUET,
     PREDICTIONS,
     RunFolder,
-    RunRecord,
-    describe_items,
-    name_part,
 )
 from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.files import whole_file
@@ -75,8 +72,8 @@ def _make(
         "answers": "bench/results/study.csv",
     }
     spec_digest = digest(run_identity)
-    name = "-".join(map(name_part, ["study", cell.program.label, cell.dataset.language, spec_digest]))
-    folder = RunFolder(runs_dir / name)
+    words = ["study", cell.program.label, cell.dataset.language]
+    folder = RunFolder.last_or_new(words, spec_digest, runs_dir, fresh=False)
     predictions = {each.question: each for each in _predictions(cell, items, numbers, spec_digest)}
     if not folder.exists():
         folder.create()
@@ -86,13 +83,20 @@ def _make(
             times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
             folder.write_json(ENVIRONMENT, times)
             # Written last: a folder without it is no run yet.
-            begin_run(folder, _record(folder, cell, run_identity, items, experiment, place), items)
+            begin_run(
+                *(folder, items),
+                identity=run_identity,
+                cell=cell,
+                description=DESCRIPTION,
+                experiment_digest=experiment,
+                place=place,
+            )
     benchmark = find_benchmark(cell.dataset)
     scored = score_all(folder, benchmark, items, predictions)
     # Which run leads is tested on what this file says of each question.
     if not (folder.path / PARQUET).exists():
         write_parquet(folder, benchmark, items, predictions, scored)
-    return stored_run(folder, scored.metrics, {})
+    return stored_run(folder, scored.metrics)
 
 
 def _predictions(
@@ -108,18 +112,3 @@ def _predictions(
             reason=Reason.UNPARSED if answer is None else None,
             answer=answer,
         )
-
-
-def _record(
-    folder: RunFolder, cell: CellSpec, run_identity: dict[str, object], items: AnySet, experiment: str, place: int
-) -> RunRecord:
-    return RunRecord(
-        run_id=folder.name,
-        spec_digest=digest(run_identity),
-        identity=run_identity,
-        cell=cell,
-        description=DESCRIPTION,
-        **describe_items(items),
-        experiment_digest=experiment,
-        place=place,
-    )

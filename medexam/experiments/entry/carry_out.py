@@ -147,21 +147,18 @@ def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) ->
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
     if not cells or (ray is None and workers in (None, 1)):
         yield None
-    elif ray is None:
-        from medexam.experiments.run.spread import ProcessExecutor, check_spreadable
+        return
+    from medexam.experiments.run.spread import SpreadExecutor, check_spreadable, run_here
 
-        check_spreadable(cells)
-        yield ProcessExecutor(workers or 1)
-    else:
-        engines = (one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder"))
-        if engine := next(engines, None):
-            raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
-        from medexam.experiments.run.ray import RayExecutor, open_cluster
+    check_spreadable(cells)
+    if ray is None:
+        yield SpreadExecutor(workers or 1, run_here, kind="processes")
+        return
+    from medexam.experiments.run.ray import open_cluster, spread_on_ray
 
-        write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
-        loads_weights = any(planned.cell.model.engine == "embedded" for planned in cells)
-        with open_cluster(ray or None) as cluster:
-            yield RayExecutor(cluster, workers, loads_weights=loads_weights)
+    write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
+    with open_cluster(ray or None) as cluster:
+        yield spread_on_ray(cluster, workers)
 
 
 def send_to_mlflow(

@@ -12,7 +12,8 @@ from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import ReadAhead, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
+from medexam.experiments.store.items import ITEMS, StoredItems, begin_run
+from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
 from medexam.predictions import Status
@@ -21,6 +22,9 @@ from medexam.questions import AnySet
 from medexam.retrievers.base import Hit, Passage
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
+
+_MANY = 20_000
+"""Questions that are held while they are asked; more are read in blocks."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class PlannedCell:
     """Where the program's passages come from; None where it sees none."""
     reading: ReadAhead | None = None
     """What has texts read by a local model; None where none are."""
-    pending: tuple[Any, ...] = ()
+    pending: Sequence[Any] = ()
     """Questions still to be asked, in the order of the data set."""
     answered: int = 0
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
@@ -110,11 +114,27 @@ class PlannedCell:
             lent=(),
         )
 
+    def in_blocks(self) -> Self:
+        """Return the cell with questions that are read from its folder as they are asked, if they are many and no
+        prompt needs others beside them: 100,000 weigh as much as all that asks them.
+        """
+        needs_all = self.retrieval or self.reading or self.folder.repeat_number
+        if needs_all or len(self.pending) < _MANY or not (self.folder.path / ITEMS).exists():
+            return self
+        items: Any
+        items, pending = (
+            StoredItems(self.folder, [question.key for question in questions])
+            for questions in (self.question_set.questions, self.pending)
+        )
+        return replace(self, question_set=replace(self.question_set, questions=items), pending=pending)
+
     def look_up(self, progress: Callable[[int], None] | None = None) -> Self:
         """Find the passages of the pending questions, and order these by them; may take a while.
 
         `progress` is called with the number of passages that are encoded.
         """
+        if isinstance(self.pending, StoredItems):
+            return self
         questions = list(self.pending)
         if (retrieval := self.retrieval) is not None:
             retrieval.fill(questions, progress)
@@ -142,17 +162,16 @@ class PlannedCell:
             program = build_cell_program(self.cell, finder=look, search=look, nearest=NearestDemonstrations)
         return program
 
-    def record(self, *, fresh: bool, keeps_items: bool) -> RunRecord:
-        """Return what the folder's `spec.json` says of a run that was, or was not, begun by --fresh."""
+    def begin(self, *, fresh: bool, keeps_items: bool) -> None:
+        """Write what the run is asked into its folder; `fresh`: it was begun by --fresh."""
         before = self.folder.read_record() if self.folder.exists() else None
-        return RunRecord(
+        begin_run(
+            self.folder,
+            self.question_set,
             fresh=fresh or (before is not None and before.fresh),
-            run_id=self.run_id,
-            spec_digest=self.spec_digest,
             identity=self.identity,
             cell=self.cell,
             **self.experiment,
-            **describe_items(self.question_set),
             # A run that was begun without its questions stays so.
             keeps_items=keeps_items and (before is None or before.keeps_items),
             warnings=self.warnings,
@@ -181,8 +200,6 @@ class Plan:
     """Whether another model than the one that began a run may go on with it."""
     ways_out: str = RUN_WAYS_OUT
     """What a user may do where it may not, for the message."""
-    accept_refusals: bool = False
-    """Whether questions that a server refused in three runs in a row are closed as unanswered."""
     fresh: bool = False
     """Whether all is asked anew, whatever other runs have answered."""
     keeps_items: bool = True

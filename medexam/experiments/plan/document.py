@@ -199,7 +199,7 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
                 )
 
 
-def _sample(planned: PlannedCell) -> tuple[Any, ...]:
+def _sample(planned: PlannedCell) -> Sequence[Any]:
     return planned.pending[:: max(len(planned.pending) // _SAMPLE_SIZE, 1)]
 
 

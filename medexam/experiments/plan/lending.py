@@ -16,7 +16,6 @@ from medexam.experiments.store.environment import build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Status
-from medexam.predictions.prediction import as_read
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +64,7 @@ def take_lent(cell: PlannedCell, identity: ModelIdentity | None) -> PlannedCell:
     if copied:
         with cell.folder.appending() as log, folder.opened_predictions() as stored:
             for key in (question.key for question in cell.lent if question.key in copied):
-                prediction = as_read(stored[key], cell.cell.program.read_as)
-                log.append(prediction.model_copy(update={"answered_by": own_print}))
+                log.append(stored[key].model_copy(update={"answered_by": own_print}))
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
             cell.folder.write_json(ENVIRONMENT, build_environment({None: cell.cell.model}, {None: None}, {}) | lender)

@@ -29,7 +29,7 @@ from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import LOCAL_READERS, ReadAhead, Retrieval
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
-from medexam.experiments.store.items import as_asked, describe_golds, describe_replaced, describe_texts
+from medexam.experiments.store.items import as_asked, describe_golds, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.files import cache_dir
 from medexam.gc_pause import gc_seldom
@@ -123,12 +123,7 @@ def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -
 
 def _news(cells: Collection[PlannedCell]) -> tuple[str, ...]:
     lines = [describe_lent(cell) for cell in cells]
-    lines += (
-        describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
-        if cell.folder.exists()
-        else describe_replaced(cell.folder, cell.spec_digest, cell.identity)
-        for cell in cells
-    )
+    lines += (describe_golds(cell.folder.read_record(), cell.question_set) for cell in cells if cell.folder.exists())
     return tuple(line for line in lines if line is not None)
 
 

@@ -1,6 +1,6 @@
 """A stored run with its scores of now, for all that shows them.
 
-Where nothing changed since they were made, only the run's folder is read. Otherwise its derived files are made anew.
+Its folder alone is read; of the data set it is only seen whether it has changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,37 +8,38 @@ from contextlib import suppress
 from dataclasses import replace
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.store.derived_files import find_changes
+from medexam.experiments.store.items import data_changed
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.store.stored_run import StoredRun, load_run
+from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.names import short_name
 from medexam.specs.validation import validate
 
+_CHANGED = "the files of its data have changed since it was asked: run its spec again to score or ask by them"
+
 
 def current_run(folder: RunFolder, say: Callable[[str], None]) -> StoredRun:
-    """Return the run in `folder` with the scores of its answers, its selection and its data as they are now.
+    """Return the run in `folder` with the scores of its answers, its selection and its questions as it has them.
 
-    Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
+    Derived files that are not there are made; where another process is writing the run, or the folder cannot be
     written, it is scored in memory and the files stay as they are. No code of the user's own is run: `rescored` does.
     Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where it is out of date and
     keeps no questions, and `EngineError` where what it is scored with is not installed.
     """
-    if (run := fresh_run(folder)) is not None:
-        return run
-    # Imported here: a run that is fresh needs none of what scores it.
-    from medexam.experiments.report.derived import renew
+    if (run := fresh_run(folder)) is None:
+        # Imported here: a run that is fresh needs none of what scores it.
+        from medexam.experiments.report.derived import renew
 
-    return renew(folder, ", ".join(find_changes(folder)[0]), say)
+        run = renew(folder, say)
+    return replace(run, note=run.note or _CHANGED) if data_changed(folder) else run
 
 
 def fresh_run(folder: RunFolder) -> StoredRun | None:
-    """Load the run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
-    changes, note = find_changes(folder)
+    """Load the run in `folder` as it was scored; None where it is not, or where that cannot be read."""
     with suppress(RunFolderError):
-        return None if changes else replace(load_run(folder), note=note)
+        return stored_run(folder) if folder.is_scored else None
     return None
 
 
@@ -61,10 +62,10 @@ def rescored(
     if again:
         find_benchmark(before.cell.dataset)
     with folder.locked():
-        folder.write_record(replace(before, cell=cell))
+        folder.write_record(replace(before, cell=cell), scores_stay=True)
     try:
-        return renew(folder, "its code is run", say, code)
+        return renew(folder, say, code)
     except SpecError:
         with folder.locked():
-            folder.write_record(before)
+            folder.write_record(before, scores_stay=True)
         raise

@@ -6,7 +6,7 @@ from typing import Any
 from medexam.distributions import WILSON
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.answerers import describe_answerers, read_models
-from medexam.experiments.store.stored_run import TIMES, StoredRun, find_refused
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
@@ -18,7 +18,7 @@ REPORT_TABLES = "medexam.report_tables"
 """The group: functions of runs that return what `--json` says of each of them, and tables."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _COSTS = {f"{name}_tokens": f"{name.capitalize()} tokens" for name in ("prompt", "completion", "thinking")}
-_COSTS |= {"seconds": "Seconds", "gpu_seconds": "GPU-seconds", "usd": "US dollars"}
+_COSTS |= {"seconds": "Seconds", "usd": "US dollars"}
 Added = tuple[list[dict[str, Any]], list[Table]]
 
 
@@ -88,8 +88,7 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
     )
     caption = (
         "Tokens and dollars are those of the scored questions; dollars by litellm's price list on the day of the run. "
-        "Thinking tokens are part of the completions'. Seconds count while questions were asked, failures included; "
-        "GPU-seconds count one GPU."
+        "Thinking tokens are part of the completions'. Seconds count while questions were asked, failures included."
     )
     for name, n, costs in costed:
         if "counted" in costs:
@@ -103,24 +102,16 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
 
 def failure_tables(runs: Sequence[StoredRun]) -> list[Table]:
     """List the failed questions of runs by kind, the commonest first; empty without any."""
-    rows, notes = [], []
+    rows: list[tuple[str, ...]] = []
     for run, name in zip(runs, run_names(runs), strict=True):
         who = (name,) if len(runs) > 1 else ()
         rows += [
             (*who, each["boundary"], each["kind"], shorten(each["example"], SHOWN_CHARACTERS), str(each["questions"]))
             for each in run.failures
         ]
-        if run.failures and (refused := find_refused(run.folder, frozenset(run.record.questions))):
-            reason = shorten(" ".join(next(iter(refused.values())).message.split()), SHOWN_CHARACTERS)
-            notes.append(
-                f"{len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
-                "--accept-refusals` counts them as unanswered and asks them no more."
-            )
     headers = ("Run",) * (len(runs) > 1) + ("Boundary", "Type", "For example", "Questions")
     columns = len(headers) - 1
-    return (
-        [Table("Failed questions", headers, tuple(rows), text_columns=columns, caption=" ".join(notes))] if rows else []
-    )
+    return [Table("Failed questions", headers, tuple(rows), text_columns=columns)] if rows else []
 
 
 def describe_settings(run: StoredRun) -> Table:

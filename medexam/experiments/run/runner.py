@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from medexam.errors import EngineError, SpecError
+from medexam.errors import SpecError
 from medexam.experiments.plan.cells import Plan, PlannedCell, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.report.current import fresh_run
@@ -20,15 +20,15 @@ from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import admit, note_doubt
+from medexam.experiments.store.answerers import MODELS, admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
-from medexam.experiments.store.items import begin_run
+from medexam.experiments.store.items import StoredItems, load_items
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
-from medexam.experiments.store.stored_run import TIMES, StoredRun, find_refused
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
-from medexam.predictions import Prediction, Reason, Status
-from medexam.predictions.prediction import as_read
+from medexam.model_identity import Answerer
+from medexam.predictions import Prediction
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes
@@ -97,13 +97,14 @@ def admit_models(planned: PlannedCell, executor: Executor, answers: int, **setti
     """Return the cell with the models that may answer in its folder, of which `answers` are there; raises as `admit`
     does, which takes the `settings`.
     """
-    folder, own, further = planned.folder, planned.answerer, {}
-    for name in planned.cell.asked_models:
-        if (info := executor.info(planned, name)) is not None:
-            further[name] = admit(folder, info.identity, answers=answers, file=f"models.{name}.json", **settings)
-    if (info := executor.info(planned)) is not None:
-        own = admit(folder, info.identity, answers=answers, **settings)
-    return replace(planned, answerer=own, further=further)
+    admitted: dict[Any, Answerer] = {
+        name: admit(
+            planned.folder, info.identity, answers=answers, file=f"models.{name}.json" if name else MODELS, **settings
+        )
+        for name in planned.models
+        if (info := executor.info(planned, name)) is not None
+    }
+    return replace(planned, answerer=admitted.pop(None, planned.answerer), further=admitted)
 
 
 class Runner:
@@ -117,8 +118,6 @@ class Runner:
         self.spending = Spending(limits)
         self._executor = executor or Executor()
         self._runs: list[StoredRun] = []
-        self._changes: dict[ModelSpec, str] = {}
-        """Model -> what tells the one that answers by now from the one that answered at a cell's start."""
 
     def run(self) -> tuple[list[StoredRun], Stop | None]:
         """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
@@ -145,9 +144,11 @@ class Runner:
                 folder, metrics = planned.folder, planned.cell.metrics
                 folder.create()
                 with folder.locked():
-                    is_interrupted = await self._run_cell(self._look_again(planned))
+                    is_interrupted = await self._run_cell(planned)
                     run = None if planned.pending or metrics else fresh_run(folder)
-                    self._runs.append(run or score_cell(folder, planned.question_set, code=metrics))
+                    items: Any = planned.question_set
+                    items = load_items(folder) if isinstance(items.questions, StoredItems) else items
+                    self._runs.append(run or score_cell(folder, items, code=metrics))
                 self._observer.cell_ends(self._runs[-1])
                 if is_interrupted:
                     return Stop.INTERRUPTED
@@ -160,10 +161,9 @@ class Runner:
 
     def _look_again(self, planned: PlannedCell) -> PlannedCell:
         """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
-        merged = planned.folder.merge_shards()
-        planned = replace(planned, pending=tuple(each for each in planned.pending if each.key not in merged))
-        planned = _read_anew(planned)
-        planned = _close_refused(planned) if self._plan.accept_refusals else planned
+        if planned.folder.has_shards:
+            planned.folder.merge_shards()
+            planned = planned.updated()
         if planned.lender is None and not planned.folder.repeat_number and not self._plan.fresh:
             planned = with_lender(planned)
             if (line := describe_lent(planned)) is not None:
@@ -172,23 +172,19 @@ class Runner:
 
     async def _run_cell(self, planned: PlannedCell) -> bool:
         """Ask the cell's pending questions; return whether it was interrupted."""
-        folder, plan, executor = planned.folder, self._plan, self._executor
+        folder, plan, executor, held = planned.folder, self._plan, self._executor, planned
+        planned = self._look_again(planned)
         if planned.asks_model and planned.pending:
-            if planned.cell.model in self._changes:
-                raise EngineError(
-                    f"{planned.run_id}: not asked, since another model answers than at the start "
-                    f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
-                )
             await executor.prepare(planned, self._observer, combine_needs(plan.cells))
             # Counted now: since the plan was made, another process may have held the folder and left answers in it.
             answers = planned.answered or folder.count_answers()
             planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
-            info = executor.info(planned)
-            planned = take_lent(planned, info.identity if info else None)
-        elif not planned.pending:
-            planned = take_lent(planned, None)
-        record = planned.record(fresh=plan.fresh, keeps_items=plan.keeps_items)
-        begin_run(folder, record, planned.question_set)
+        info = executor.info(planned) if planned.pending else None
+        planned = take_lent(planned, info.identity if info else None)
+        planned.begin(fresh=plan.fresh, keeps_items=plan.keeps_items)
+        planned = planned.in_blocks()
+        # Whoever holds the plan holds its questions no longer.
+        vars(held).update(question_set=planned.question_set, pending=planned.pending)
         before = folder.read_environment()
         if before and not planned.pending:
             return False
@@ -223,8 +219,7 @@ class Runner:
             return await asyncio.shield(looking)
         except asyncio.CancelledError:
             stopping.set()
-            with suppress(asyncio.CancelledError):
-                await looking
+            await asyncio.wait([looking])
             raise
 
     async def _ask(self, planned: PlannedCell, before: dict[str, Any]) -> None:
@@ -235,15 +230,14 @@ class Runner:
         try:
             await self._executor.ask(planned, self._observer, self.spending)
             changes = [] if planned.answerer is None else await self._executor.find_changes(planned)
-            if changes and planned.answerer is not None:
-                self._changes[planned.cell.model] = described = "; ".join(changes)
-                if (answers := planned.folder.count_answers() - planned.answered) > 0:
-                    note_doubt(planned.folder, planned.answerer, answers, changes)
-                    _log.warning(
-                        "medexam: warning: %s: another model answers now than at the start (%s), and it may have given "
-                        "%s of the answers; the run is not ranked: ask again with --fresh",
-                        *(planned.run_id, described, f"{answers:,}"),
-                    )
+            answers = planned.folder.count_answers() - planned.answered if changes else 0
+            if answers > 0 and planned.answerer is not None:
+                note_doubt(planned.folder, planned.answerer, answers, changes)
+                _log.warning(
+                    "medexam: warning: %s: another model answers now than at the start (%s), and it may have given "
+                    "%s of the answers; the run is not ranked: ask again with --fresh",
+                    *(planned.run_id, "; ".join(changes), f"{answers:,}"),
+                )
         finally:
             planned.folder.merge_shards()
             self._write_environment(planned, before, time.monotonic() - start, self.spending.questions - questions)
@@ -260,46 +254,6 @@ class Runner:
             environment["executor"] = description
         planned.folder.write_json(ENVIRONMENT, environment)
         return environment
-
-
-def _read_anew(planned: PlannedCell) -> PlannedCell:
-    """Return the cell with its stored replies as its program reads them now: both readings of a reply are stored.
-
-    What comes out otherwise is appended, and the last line of a question counts.
-    """
-    folder, reading = planned.folder, planned.cell.program.read_as
-    former_reading = folder.read_record().cell.program.read_as if folder.exists() else reading
-    if reading == former_reading:
-        return planned
-    with folder.appending() as log, folder.opened_predictions() as stored:
-        changed = [after for before in stored.values() if (after := as_read(before, reading)) != before]
-        for prediction in changed:
-            log.append(prediction)
-    _log.warning(
-        "medexam: %s: replies were read by the %s reader, and are now read by the %s one: %d of %d predictions changed",
-        *(folder.name, former_reading, reading, len(changed), len(stored)),
-    )
-    return planned.updated()
-
-
-def _close_refused(planned: PlannedCell) -> PlannedCell:
-    """Return the cell without its pending questions that a server refused too often.
-
-    Each gets a line that it is unanswered as `refused`; what the server said stays in the lines before.
-    """
-    folder = planned.folder
-    refused = find_refused(folder, {question.key for question in planned.pending}) if folder.exists() else {}
-    if not refused:
-        return planned
-    owner: dict[str, Any] = {"program": planned.cell.program.label, "spec_digest": planned.spec_digest}
-    with folder.appending() as log:
-        for key in refused:
-            log.append(Prediction(question=key, **owner, status=Status.UNANSWERED, reason=Reason.REFUSED))
-    _log.warning(
-        "medexam: %s: %d questions failed in %d runs in a row and count as refused from now on, such as: %s",
-        *(folder.name, len(refused), TIMES, next(iter(refused.values())).message),
-    )
-    return planned.updated()
 
 
 async def ask_one(planned: PlannedCell, question: Any) -> Prediction:

@@ -6,8 +6,8 @@ and prediction logs, and neither engines nor scores.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dspy.utils.exceptions import (
@@ -75,8 +75,9 @@ class Scheduler:
         self.tasks: set[asyncio.Task[None]] = set()
         """Each asks one question."""
         self._planned, self._log, self._observer, self._spending = planned, log, observer, spending
-        self._concurrency, self._waiting = concurrency, deque(planned.pending)
-        self._is_stopped = False
+        self._concurrency, self._waiting = concurrency, iter(planned.pending)
+        self._is_over = False
+        """Whether no further question is begun."""
         self._failed_in_a_row = 0
         self._fault: BaseException | None = None
         """What ends the asking: a fault that no other question would escape, or one of this program."""
@@ -102,7 +103,7 @@ class Scheduler:
                     await asyncio.sleep(0)
                     self._begin()
         except asyncio.CancelledError:
-            self._is_stopped = True
+            self._is_over = True
             if self.tasks:
                 self._observer.stopping(len(self.tasks))
                 task = asyncio.current_task()
@@ -123,15 +124,13 @@ class Scheduler:
     def _begin(self) -> None:
         """Begin as many questions as may be in flight now, some in this turn and the rest in the next ones."""
         for _ in range(_BEGUN_AT_ONCE):
-            if (
-                not self._waiting
-                or self._is_stopped
-                or self._failed_in_a_row >= _GIVE_UP_AFTER
-                or len(self.tasks) >= min(self._concurrency(), self._spending.room)
-                or self._spending.exhausted is not None
-            ):
+            is_over = self._is_over or self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None
+            if is_over or len(self.tasks) >= min(self._concurrency(), self._spending.room):
                 return
-            task = asyncio.create_task(self._ask(self._waiting.popleft()))
+            if (question := next(self._waiting, None)) is None:
+                self._is_over = True
+                return
+            task = asyncio.create_task(self._ask(question))
             self.tasks.add(task)
             task.add_done_callback(self._note_end)
         self._changed.set()
@@ -139,7 +138,7 @@ class Scheduler:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            self._fault, self._is_stopped = self._fault or task.exception(), True
+            self._fault, self._is_over = self._fault or task.exception(), True
             for other in self.tasks:
                 other.cancel()
         self._changed.set()
@@ -147,7 +146,7 @@ class Scheduler:
     async def _ask(self, question: Any) -> None:
         prediction, error, discarded = await answer(self._planned, question)
         if isinstance(error, _HOPELESS):
-            self._is_stopped = True
+            self._is_over = True
             self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
         self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
         self._spending.add(prediction, discarded)
@@ -156,11 +155,9 @@ class Scheduler:
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.
-        while True:
-            await asyncio.sleep(_FLUSH_S)
-            try:
+        # The last flush raises once more what this one raises.
+        with suppress(RunFolderError):
+            while True:
+                await asyncio.sleep(_FLUSH_S)
                 self._log.flush()
-            except RunFolderError:
-                # The last flush raises it once more.
-                self._is_stopped = True
-                return
+        self._is_over = True

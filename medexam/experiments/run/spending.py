@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from medexam.predictions import Prediction, Status
+from medexam.predictions.calls import ModelCall
 from medexam.specs.dataset import EXAMPLES
 
 
@@ -84,7 +85,7 @@ class Spending:
         from medexam.experiments.plan.document import find_most
         from medexam.experiments.store.environment import list_prices
 
-        models = {**planned.cell.asked_models, **({None: planned.cell.model} if planned.asks_model else {})}
+        models = planned.models if planned.asks_model else {}
         self.prices, self.by_model = {name: list_prices(model) for name, model in models.items()}, {}
         is_limited = any(getattr(self.limits, name) is not None for name in _COUNTED)
         self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
@@ -92,30 +93,26 @@ class Spending:
 
     def add(self, prediction: Prediction, discarded: tuple[int, int] = (0, 0)) -> None:
         """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
-        self._is_first = False
+        before, self._is_first = [getattr(self, name) for name in _COUNTED], False
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
-        before = {name: getattr(self, name) for name in _COUNTED}
-        counts = prediction.prompt_tokens, prediction.completion_tokens
-        self.uncounted += prediction.last_call is not None and None in counts
-        prompt, completion = (counts[0] or 0) + discarded[0], (counts[1] or 0) + discarded[1]
-        self.calls += sum(call.has_reply for call in prediction.calls)
-        self.tokens += prompt + completion
+        tokens = prediction.prompt_tokens, prediction.completion_tokens
+        self.uncounted += prediction.last_call is not None and None in tokens
         for call in prediction.calls:
-            if call.asked is not None or call.cost_usd is not None:
-                one = call.prompt_tokens or 0, call.completion_tokens or 0
-                by_tokens = self._count(call.asked, *one)
-                self.cost += by_tokens if call.cost_usd is None else call.cost_usd
-                prompt, completion = prompt - one[0], completion - one[1]
-        self.cost += self._count(None, prompt, completion)
+            self._count(call)
+        self._count(ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1]))
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
-        self.most = {name: max(self.most.get(name, 0), getattr(self, name) - before[name]) for name in _COUNTED}
+        amounts = zip(_COUNTED, before, strict=True)
+        self.most = {name: max(self.most.get(name, 0), getattr(self, name) - amount) for name, amount in amounts}
 
-    def _count(self, model: str | None, prompt: int, completion: int) -> float:
-        """Count tokens of a model, and return their dollars; 0 without a price."""
-        before, prices = self.by_model.get(model, (0, 0)), self.prices.get(model)
-        self.by_model[model] = before[0] + prompt, before[1] + completion
-        return prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
+    def _count(self, call: ModelCall) -> None:
+        """Count what a call took, with the price of its model."""
+        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        before, prices = self.by_model.get(call.asked, (0, 0)), self.prices.get(call.asked)
+        self.by_model[call.asked] = before[0] + prompt, before[1] + completion
+        self.calls, self.tokens = self.calls + call.has_reply, self.tokens + prompt + completion
+        by_list = prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
+        self.cost += by_list if call.cost_usd is None else call.cost_usd
 
     @property
     def minutes(self) -> float:
@@ -153,13 +150,12 @@ class Spending:
 
     def share(self, parts: int) -> dict[str, float]:
         """Return the limits of each of `parts` processes, so that all together keep those of what is not spent yet."""
-        limits, shares = self.limits, dict[str, float]()
-        for name in _COUNTED:
-            if (limit := getattr(limits, name)) is not None:
-                share = (limit - getattr(self, name)) / parts
-                shares[name] = share if name == "cost" else int(share)
-        shares |= {} if limits.in_flight is None else {"in_flight": max(1, limits.in_flight // parts)}
-        return shares | ({} if limits.minutes is None else {"minutes": limits.minutes - self.minutes})
+        limits = {name: limit for name, limit in vars(self.limits).items() if limit is not None and name != "failures"}
+        amounts = {name: limit - getattr(self, name, 0) for name, limit in limits.items()}
+        return {
+            name: amount if name == "minutes" else amount / parts if name == "cost" else max(1, amount // parts)
+            for name, amount in amounts.items()
+        }
 
     def describe(self) -> str:
         """Describe what was spent, in a few words."""

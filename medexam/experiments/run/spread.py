@@ -1,4 +1,4 @@
-"""A cell whose questions several processes ask: each is a shard, and the driver follows their logs."""
+"""A cell whose questions several processes ask, here or on a Ray cluster: each is a shard, whose log is followed."""
 
 import asyncio
 import json
@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,9 @@ from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
-from medexam.experiments.run.shard import LIMITS, LOOK_S, STOP
+from medexam.experiments.run.shard import LOOK_S, STOP
 from medexam.experiments.run.spending import Spending, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS, SHARDS
-from medexam.files import write_whole
 from medexam.predictions import Prediction
 from medexam.text import hide_secrets
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 _STARTS = 3
 """How often the process of a part is started, if it dies."""
-_OURS = "medexam: "
-"""How a line of standard error begins that is meant for the user."""
 _log = logging.getLogger(__name__)
+RunShard = Callable[[Path, int, int, str], Awaitable[dict[str, Any]]]
+"""Has a process do `ask_shard` with these arguments, and returns its result. Raises `ShardLostError` where the process
+dies, and ends it where it is cancelled."""
 
 
 class ShardLostError(Exception):
@@ -45,31 +46,21 @@ def check_spreadable(cells: Sequence[PlannedCell]) -> None:
             if model.ask_engine("works_in_folder") or model.engine == "embedded":
                 reason = f"engine {model.engine} works in one process"
         if reason:
-            raise SpecError(f"--workers: {reason}; leave --workers out")
+            raise SpecError(f"--workers, --executor ray: {reason}; leave them out")
 
 
 class SpreadExecutor(Executor):
-    """An executor over shards; a subclass knows where their processes run."""
+    """Divides the questions of each cell into shards; this process only reaches the models once, to know them."""
 
-    def __init__(self, number: int) -> None:
-        """Divide the questions of each cell into `number` parts."""
+    def __init__(self, number: int, run_shard: RunShard, **described: Any) -> None:
+        """Make `number` shards of a cell; `described` goes to `environment.json`."""
         super().__init__()
-        self._number = number
+        self._number, self._run_shard, self._described = number, run_shard, described
         self._ends: list[dict[str, Any]] = []
         """How each part ended, as `ask_shard` tells, and how many questions it `asked`."""
-        self._read_to: dict[Path, int] = {}
-        """How far the files of the shards are read."""
+        self._read_to: list[int] = []
+        """How far the parts' logs are read."""
         self._lost: list[str] = []
-        self._lines: set[str] = set()
-        """What shards have told the user; others tell the same."""
-
-    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
-        """Run one shard, and return what `ask_shard` does; raises `ShardLostError` where its process dies."""
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """End all processes at once."""
-        raise NotImplementedError
 
     async def ask(
         self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
@@ -85,11 +76,11 @@ class SpreadExecutor(Executor):
         number, stop = int(max(1, min(self._number, len(planned.pending), spending.room))), shards / STOP
         try:
             shards.mkdir(exist_ok=True)
-            write_whole(shards / LIMITS, json.dumps(spending.share(number)))
         except OSError as error:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
-        self._ends, self._read_to, keys = [{"asked": 0} for _ in range(number)], {}, set[str]()
-        running = [asyncio.create_task(self._keep_running(shards, part)) for part in range(number)]
+        limits, keys = json.dumps(spending.share(number)), set[str]()
+        self._ends, self._read_to = [{"asked": 0} for _ in range(number)], [0] * number
+        running = [asyncio.create_task(self._keep_running(shards, part, limits)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
                 self._follow(shards, keys, observer, spending)
@@ -103,7 +94,8 @@ class SpreadExecutor(Executor):
             await asyncio.wait(running, timeout=GRACE_S + 2)
             raise
         finally:
-            self.kill()
+            for one in running:
+                one.cancel()
             faults = await asyncio.gather(*running, return_exceptions=True)
             self._follow(shards, keys, observer, spending)
         spending.ended = next((Stop(word) for end in self._ends if (word := end.get("stop"))), None)
@@ -112,10 +104,22 @@ class SpreadExecutor(Executor):
                 raise fault
         return None
 
-    async def find_changes(self, planned: PlannedCell) -> list[str]:
+    def _follow(self, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending) -> None:
+        """Tell of what came to the shards' logs; `keys` are those of which it was told."""
+        for part, end in enumerate(self._ends):
+            with suppress(FileNotFoundError), (shards / f"{part}.jsonl").open("rb") as stream:
+                stream.seek(self._read_to[part])
+                for line in takewhile(lambda line: line.endswith(b"\n"), stream):
+                    self._read_to[part] += len(line)
+                    prediction = Prediction.model_validate_json(line)
+                    end["asked"] += 1
+                    spending.add(prediction)
+                    if prediction.question not in keys:
+                        keys.add(prediction.question)
+                        observer.answered(prediction)
+
+    async def find_changes(self, planned: PlannedCell) -> list[str]:  # noqa: ARG002 - a control has none either
         """Return what the first shard tells that saw another model after its last question."""
-        if not planned.asks_model:
-            return await super().find_changes(planned)
         return next((changes for end in self._ends if (changes := end.get("changes"))), [])
 
     def describe(self) -> dict[str, Any]:
@@ -123,12 +127,12 @@ class SpreadExecutor(Executor):
         workers = [
             {"name": str(part), "host": end.get("host"), "asked": end["asked"]} for part, end in enumerate(self._ends)
         ]
-        return {"kind": "processes", "workers": workers, "lost": self._lost}
+        return {**self._described, "workers": workers, "lost": self._lost}
 
-    async def _keep_running(self, shards: Path, part: int) -> None:
+    async def _keep_running(self, shards: Path, part: int, limits: str) -> None:
         for _ in range(_STARTS):
             try:
-                self._ends[part] |= await self.run_part(shards.parent, part, len(self._ends))
+                self._ends[part] |= await self._run_shard(shards.parent, part, len(self._ends), limits)
             except ShardLostError as error:
                 message = str(error)
             else:
@@ -143,67 +147,33 @@ class SpreadExecutor(Executor):
             f"{shards.parent.name}: shard {part} has died {_STARTS} times ({message}); run the same command again"
         )
 
-    def _follow(self, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending) -> None:
-        """Tell of what came to the shards' logs, and pass on what they mean for the user."""
-        for part, end in enumerate(self._ends):
-            for line in self._read_new(shards / f"{part}.jsonl"):
-                prediction = Prediction.model_validate_json(line)
-                end["asked"] += 1
-                spending.add(prediction)
-                if prediction.question not in keys:
-                    keys.add(prediction.question)
-                    observer.answered(prediction)
-            for line in self._read_new(shards / f"{part}.err"):
-                text = hide_secrets(line.decode(errors="replace")).rstrip()
-                if text.startswith(_OURS) and text not in self._lines and text != _OURS + end.get("fault", ""):
-                    self._lines.add(text)
-                    _log.warning("%s", text)
 
-    def _read_new(self, path: Path) -> list[bytes]:
-        """Read the whole lines that came to a file since the last look."""
-        with suppress(FileNotFoundError), path.open("rb") as stream:
-            stream.seek(self._read_to.get(path, 0))
-            lines = [line for line in stream if line.endswith(b"\n")]
-            self._read_to[path] = self._read_to.get(path, 0) + sum(map(len, lines))
-            return lines
-        return []
-
-
-class ProcessExecutor(SpreadExecutor):
-    """Shards as processes of this machine; keys reach them through their environment, as they reached this one."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self._processes: dict[int, asyncio.subprocess.Process] = {}
-
-    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
-        """Run the shard's module."""
-        # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
-        options: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        # What this process can import, the other can.
-        path = os.pathsep.join(path or os.curdir for path in sys.path)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        # A file and no pipe: what a process starts may outlive it, and would hold the pipe open.
-        place = folder / SHARDS / str(part)
-        with place.with_suffix(".err").open("ab") as stream:
-            process = self._processes[part] = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "medexam.experiments.run.shard", str(folder), str(part), str(parts)),
-                stdin=DEVNULL,
-                stdout=DEVNULL,
-                stderr=stream,
-                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(max(1, cores // parts))},
-                **options,
-            )
+async def run_here(folder: Path, part: int, parts: int, limits: str) -> dict[str, Any]:
+    """Run a shard as a process of this machine; keys reach it through its environment, as they reached this one."""
+    # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
+    options: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    # What this process can import, the other can.
+    path = os.pathsep.join(path or os.curdir for path in sys.path)
+    threads = str(max(1, (os.cpu_count() or 1) // parts))
+    # Files and no pipes: what a process starts may outlive it, and would hold them open.
+    out, err = (folder / SHARDS / f"{part}.{ending}" for ending in ("out", "err"))
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "medexam.experiments.run.shard", str(folder), str(part), str(parts), limits),
+            stdin=DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads},
+            **options,
+        )
+    try:
         await process.wait()
-        with suppress(FileNotFoundError):
-            return dict(json.loads(place.with_suffix(".json").read_bytes()))
-        lines = place.with_suffix(".err").read_text(errors="replace").strip().splitlines()
-        raise ShardLostError(hide_secrets(lines[-1]) if lines else f"exit code {process.returncode}")
-
-    def kill(self) -> None:
-        """Kill those that live."""
-        for process in self._processes.values():
-            with suppress(ProcessLookupError):
-                process.kill()
+        return dict(json.loads(out.read_bytes()))
+    except ValueError:
+        lines = err.read_text(errors="replace").strip().splitlines()
+        raise ShardLostError(hide_secrets(lines[-1]) if lines else f"exit code {process.returncode}") from None
+    finally:
+        if process.returncode is None:
+            process.kill()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import RunFolder, WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import WorkFolder, describe_fault
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
@@ -83,20 +83,12 @@ def admit(
 ) -> Answerer:
     """Let a model answer in a folder that already holds `answers` of them, and return which print its answers carry.
 
-    Where the context has changed, prompts of a run that did not fit make another model of it. The folder must be
-    locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those answers, unless
-    `accept`: then the model is noted beside the first. `ways_out` ends the message.
+    The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
+    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
     """
-    models = read_models(folder, file) if answers else {}
-    # Infinite where the server does not tell.
-    reason, context = "", float(identity.notes.get("max_context") or "inf")
+    models, reason = read_models(folder, file) if answers else {}, ""
     for key, entry in models.items():
-        before = float(entry.identity.notes.get("max_context") or "inf")
         differences = entry.identity.differences(identity)
-        if not differences and before != context and file == MODELS and isinstance(folder, RunFolder):
-            cut_count = sum(each.is_cut for each in folder.read_predictions().values())
-            counts = f"{context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"
-            differences = [f"its context has {counts}"] * bool(cut_count)
         if not differences:
             return Answerer(key, identity.name)
         reason = reason or f" ({'; '.join(differences)})"
@@ -128,42 +120,25 @@ def count_answerers(
             answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
             by_question[prediction.question] = pool.setdefault(answerer, answerer)
     counts = Counter(by_question.values()).most_common()
-    doubts = {key: sum(doubt["answers"] for doubt in entry.doubts) for key, entry in models.items()}
-    # Replies that name their model otherwise carry a print that is derived from the admitted one.
-    derived = sum(doubts.values()) - sum(doubts.get(key or "", 0) for (key, _), _ in counts)
+    # Replies that name their model otherwise carry a print that is derived from the admitted one: doubts are of all.
+    doubts = sum(doubt["answers"] for entry in models.values() for doubt in entry.doubts)
     return tuple(
         AnswererCount(
             key,
             name or (models[key].identity.name if key and key in models else "an unknown model"),
             answers,
-            min(answers, doubts.get(key or "", 0) or (0 if key in models else derived)),
+            min(answers, doubts),
         )
         for (key, name), answers in counts
     )
 
 
 def describe_answerers(counts: Sequence[AnswererCount]) -> str:
-    """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
-    model answered.
-    """
-    words = list[str]()
-    for count in counts:
-        print_words = f" (print {count.print})" if count.print else ""
-        doubt = f" ({count.doubtful:,} of them perhaps of another model)" if count.doubtful else ""
-        words.append(f"{count.answers:,} {'' if words else 'answers '}of {count.name}{print_words}{doubt}")
-    return ", ".join(words)
-
-
-def label_answerers(counts: Sequence[AnswererCount]) -> str:
-    """Name several models in one short label, such as `A (200) + B (100)`; with their prints if their names are the
-    same.
-    """
-    names = [count.name.rsplit("/", 1)[-1] for count in counts]
-    names_repeat = len(set(names)) < len(names)
+    """Describe who answered, by their prints if they have some, such as `A 1a2b3c4d (200) + B 5e6f7a8b (100)`."""
     return " + ".join(
-        f"{name}{f' {count.print}' if names_repeat and count.print else ''} "
-        f"({count.answers:,}{f', {count.doubtful:,} in doubt' if count.doubtful else ''})"
-        for name, count in zip(names, counts, strict=True)
+        f"{count.name.rsplit('/', 1)[-1]}{f' {count.print}' if count.print else ''} ({count.answers:,}"
+        f"{f', {count.doubtful:,} in doubt' if count.doubtful else ''})"
+        for count in counts
     )
 
 

@@ -1,26 +1,15 @@
-"""What is made from a run's answers, and whether it says what they say now: known by content, never by time.
+"""What is made from a run's answers: scores, and `predictions.parquet`, for pandas, DuckDB or a notebook.
 
-`predictions.parquet` has every prediction beside its question and gold, for pandas, DuckDB or a notebook, with one
-column for each metric of the user's own. `made_from.json` keeps what it, `metrics.json` and `report.md` were made from,
-as SHA-256. It is written last, so that files of two scorings never pass for one.
+That has every prediction beside its question and gold, with one column for each metric of the user's own.
 """
 
-import hashlib
 import sys
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from medexam.datasets.fingerprints import digest_files
-from medexam.errors import DatasetError, RunFolderError
-from medexam.experiments.store.answerers import MODELS
-from medexam.experiments.store.items import ITEMS, make_table
-from medexam.experiments.store.logs import check_file
-from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
-from medexam.files import whole_file
+from medexam.experiments.store.items import write_table
+from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.inputs import open_parquet
 from medexam.measures import Benchmark, ScoredRun
 from medexam.measures.evidence.kinds import evidence_cells
@@ -32,65 +21,13 @@ from medexam.predictions.core import Outcome
 from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry
 
-DERIVED = (METRICS, REPORT, PARQUET)
-_MADE_FROM = "made_from.json"
-_SCORING = 3
-"""Raised when the same answers make other numbers or other files than before."""
-_TRUTH = (SPEC, ENVIRONMENT, MODELS, ITEMS, PREDICTIONS)
-_DATA = "the data set's files"
-_VERSION = "the version of the scoring"
 _OWN = "own_"
 """Opens the name of a column that holds what a metric of the user's own says of each question."""
-_ROWS = 2048
-"""Rows that are held in memory and written at once."""
 _FIELDS = (
     *("question", "program", "model", "answer", "text", "alignment", "reply", "rationale", "prompt_tokens"),
     *("completion_tokens", "latency_s", "finish_reason", "status", "reason"),
 )
 _AnyBenchmark = Benchmark[Any, Any]
-
-
-def record_made(folder: RunFolder, files_digest: str, note: str | None = None) -> None:
-    """Keep what the derived files, as they lie in the folder, were made from; `files_digest` is that of the data."""
-    sources = {name: _digest(folder.path / name) for name in _TRUTH}
-    folder.write_json(_MADE_FROM, {"sources": {**sources, _DATA: files_digest, _VERSION: str(_SCORING)}, "note": note})
-
-
-def find_changes(folder: RunFolder) -> tuple[list[str], str | None]:
-    """Compare the folder with what its derived files were made from, and the data set's files if they are at hand.
-
-    Returns what differs, in words, and what a reader should know of how they were made; nothing where they are fresh.
-    No data set is parsed, and no code of the user's own is run.
-    """
-    if missing := [f"{name} is missing" for name in (*DERIVED, _MADE_FROM) if not (folder.path / name).exists()]:
-        return missing, None
-    made_from, dataset = _read_made_from(folder), folder.read_record().cell.dataset
-    sources = {**{name: _digest(folder.path / name) for name in _TRUTH}, _VERSION: str(_SCORING)}
-    if not dataset.runs_code:
-        with suppress(DatasetError):
-            sources[_DATA] = digest_files(dataset)
-    before = made_from["sources"]
-    changes = [f"{name} changed" for name, digest in sources.items() if digest != before.get(name)]
-    return changes + ["workers left answers in shards"] * folder.has_shards, made_from.get("note")
-
-
-def _read_made_from(folder: RunFolder) -> dict[str, Any]:
-    with suppress(RunFolderError):
-        made_from = folder.read_json(_MADE_FROM)
-        if isinstance(made_from.get("sources"), dict):
-            return made_from
-    return {"sources": {}}
-
-
-def _digest(path: Path) -> str:
-    try:
-        check_file(path)
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        return "missing"
-    except OSError as error:
-        raise RunFolderError(f"cannot read {path}: {error.strerror}; make it readable") from None
 
 
 def score_all(
@@ -110,14 +47,10 @@ def score_own(
 ) -> ItemScores:
     """Score the run's questions by the metrics in `code`; its other metrics keep the scores that the folder holds.
 
-    They lose them where its answers or golds have changed. Raises `SpecError` if a metric fails on a question.
+    Raises `SpecError` if a metric fails on a question.
     """
     names = folder.read_record().cell.metrics
-    stored: ItemScores = {}
-    if set(names) - set(code) and not folder.has_shards:
-        sources = _read_made_from(folder)["sources"]
-        if all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS)):
-            stored = read_own_scores(folder)
+    stored: ItemScores = read_own_scores(folder) if set(names) - set(code) and not folder.has_shards else {}
     scores: dict[str, Mapping[str, float]] = {}
     for name in names:
         if name in code:
@@ -157,7 +90,6 @@ def write_parquet(
     the user's own.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     scores = {f"score_{name}": each for name, each in scored.items.items()}
     scores |= {_OWN + name: each for name, each in scored.own.items()}
@@ -176,13 +108,7 @@ def write_parquet(
         }
 
     rows = (to_row(item, predictions[item.key]) for item in items.questions if item.key in predictions)
-    target = folder.path / PARQUET
-    try:
-        with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            while batch := list(islice(rows, _ROWS)):
-                writer.write_table(make_table(batch, schema))
-    except OSError as error:
-        raise RunFolderError(f"cannot write {target}: {error}") from None
+    write_table(folder.path / PARQUET, rows, schema)
 
 
 def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> dict[str, list[Any]]:

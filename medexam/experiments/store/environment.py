@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
@@ -59,20 +58,15 @@ def build_environment(
     }
 
 
-@cache
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
-    for package in PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
-    return versions
-
-
 def describe_environment() -> dict[str, Any]:
     """Describe versions and machine as JSON-ready data; a package that is not installed is None.
 
     The commit is the working directory's, with `+changes` where files differ from it; None outside a repository.
     """
+    versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     command = ("git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes")
     commit = None
     with suppress(OSError, subprocess.SubprocessError):
@@ -81,7 +75,7 @@ def describe_environment() -> dict[str, Any]:
         "medexam": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": _versions(),
+        "packages": versions,
         "git_commit": commit,
     }
 
@@ -124,9 +118,6 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
         per_right = scored_total / metrics.right if metrics.right else None
         return {"total": total, "per_question": scored_total / metrics.n, "per_right": per_right}
 
-    asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
-    seconds = cost(asked_s, asked) if asked_s > 0 and asked > 0 else None
-    device = ((environment.get("engine") or {}).get("details") or {}).get("device")
     prompts, completions = metrics.prompt_tokens_counted, metrics.completion_tokens_counted
     counted = min((count for count in (prompts, completions) if count is not None), default=None)
     thinking = cost(metrics.thinking_tokens or None, completions)
@@ -134,11 +125,8 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
         "prompt_tokens": cost(metrics.prompt_tokens, prompts),
         "completion_tokens": cost(metrics.completion_tokens, completions),
         **({"thinking_tokens": thinking} if thinking else {}),
-        "seconds": seconds,
-        # Behind a server nobody knows on how many GPUs the model runs.
-        "gpu_seconds": seconds if str(device).startswith("cuda") else None,
+        "seconds": cost(environment.get("asked_s") or None, environment.get("asked")),
         "usd": cost(_count_usd(metrics, environment), counted),
-        "questions_per_s": asked / asked_s if seconds else None,
         **({} if counted is None else {"counted": counted}),
     }
 
@@ -150,20 +138,14 @@ def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None
     """
     if metrics.reported_usd is not None:
         return metrics.reported_usd
-    prompt, completion = metrics.prompt_tokens, metrics.completion_tokens
-    if prompt is None or completion is None:
-        return None
-    models = [*(environment.get("models") or {}).values()]
-    own = {
-        "prices": environment.get("prices"),
-        "prompt_tokens": max(0, prompt - sum(model["prompt_tokens"] for model in models)),
-        "completion_tokens": max(0, completion - sum(model["completion_tokens"] for model in models)),
-    }
+    own = {"prices": environment.get("prices")}
+    models = [own, *(environment.get("models") or {}).values()]
     usd = []
-    for model in (*models, own):
-        prices, counts = model["prices"], (model["prompt_tokens"], model["completion_tokens"])
-        if prices:
-            usd.append(counts[0] * prices["prompt_usd"] + counts[1] * prices["completion_usd"])
-        elif any(counts):
+    for name in ("prompt", "completion"):
+        if (total := getattr(metrics, f"{name}_tokens")) is None:
             return None
-    return sum(usd, 0.0) if usd else None
+        own[f"{name}_tokens"] = max(0, total - sum(model[f"{name}_tokens"] for model in models[1:]))
+        if any(model[f"{name}_tokens"] and not model["prices"] for model in models):
+            return None
+        usd += [model[f"{name}_tokens"] * model["prices"][f"{name}_usd"] for model in models if model["prices"]]
+    return sum(usd) if usd else None

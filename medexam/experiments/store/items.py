@@ -11,8 +11,8 @@ import base64
 import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -31,7 +31,7 @@ from medexam.inputs import first_line, open_parquet, parquet_rows
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
-from medexam.specs.identity import differing_keys
+from medexam.specs.identity import digest
 from medexam.text import writable
 
 if TYPE_CHECKING:
@@ -42,21 +42,26 @@ _PICTURES = "pictures"
 _GOLD = "gold_"
 _SET = b"medexam"
 """The file's entry that says what the questions are a part of."""
-_ROWS = 8192
+_ROWS = 2048
 """Questions that are held as rows and written at once."""
 _FORMS: Mapping[str, tuple[type, type]] = {"choice": (Question, Gold), "words": (Task, TaskGold)}
-_BY_CONTENT = (
-    *("dataset.fingerprint", "translations", "prompts", "words", "pictures", "retriever", "reader"),
-    *("model.weights", "model.dtype", "model.script"),
-)
-"""What identities hold of things that may change while a spec still says the same."""
 
 
-def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
-    """Write what a run is asked: its questions, unless `record` says that it keeps none, and then `spec.json`.
+def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
+    """Write what a run is asked: its questions, unless it is to keep none, and then `spec.json`.
 
-    Raises `RunFolderError` where the folder cannot be written.
+    `fields` are those of its record that do not follow from the folder and the items. Raises `RunFolderError` where the
+    folder cannot be written.
     """
+    of_items = {
+        "dataset_version": items.version,
+        "dataset_source": items.source,
+        "dataset_fingerprint": items.fingerprint,
+        "dataset_golds": items.golds_fingerprint,
+        "questions": tuple(item.key for item in items.questions),
+    }
+    own = {"run_id": folder.name, "spec_digest": digest(fields["identity"])}
+    record = RunRecord(**(own | fields | of_items))
     if record.keeps_items:
         items = replace(items, files_digest=digest_data(items, record.cell.dataset))
         if not _are_written(folder, record, items):
@@ -65,23 +70,40 @@ def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
 
 
 def _are_written(folder: RunFolder, record: RunRecord, items: AnySet) -> bool:
-    """Return whether the folder holds these questions whole: to read 100,000 takes less than to write them."""
-    try:
-        before = folder.read_record()
-        with open_parquet(folder.path / ITEMS) as file:
-            described = (file.schema_arrow.metadata or {}).get(_SET)
-            rows = sum(batch.num_rows for batch in file.iter_batches())
-    except (RunFolderError, ValueError, OSError):
-        return False
+    """Return whether the folder holds these questions: to look takes less than to write 100,000."""
     names = ("questions", "dataset_golds", "dataset_fingerprint")
-    same = all(getattr(before, name) == getattr(record, name) for name in names)
-    return same and (described, rows) == (_describe(items), len(items.questions))
+    with suppress(RunFolderError):
+        before, described = folder.read_record(), _read_description(folder)
+        return all(getattr(before, name) == getattr(record, name) for name in names) and described == _describe(items)
+    return False
 
 
-def _describe(items: AnySet) -> bytes:
+def _describe(items: AnySet) -> dict[str, Any]:
     """Describe what the questions are a part of, and whether they have options or are answered in words."""
     described = {name: value for name, value in vars(items).items() if name not in ("questions", "golds")}
-    return json.dumps({"form": "words" if items.in_words else "choice", **described}).encode()
+    described = {name: list(value) if isinstance(value, tuple) else value for name, value in described.items()}
+    return {"form": "words" if items.in_words else "choice", **described}
+
+
+def _read_description(folder: RunFolder) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    with _naming_damage(folder):
+        return dict(json.loads((pq.read_schema(folder.path / ITEMS).metadata or {})[_SET]))
+
+
+@contextmanager
+def _naming_damage(folder: RunFolder) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        missing = error.filename or folder.path / ITEMS
+        raise RunFolderError(f"{missing} is missing: restore it, or run the spec again") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{folder.path / ITEMS} holds no questions that can be read ({first_line(error)}): restore it, or run the "
+            "spec again"
+        ) from None
 
 
 def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
@@ -100,18 +122,12 @@ def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
     """
     record, path = folder.read_record(), folder.path / ITEMS
     if not record.keeps_items:
-        items = as_asked(record, _load_data(record))
+        dataset = record.cell.dataset
+        items = as_asked(record, find_stored_benchmark(dataset, in_words=False).load(dataset.whole))
         return items if keys is None else items.only(item.key for item in items.questions if item.key in keys)
-    try:
-        with path.open("rb") as stream:
-            file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
-            return _read_whole(file) if keys is None else _read_items(file, keys)
-    except FileNotFoundError as error:
-        raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(
-            f"{path} holds no questions that can be read ({first_line(error)}): restore it, or run the spec again"
-        ) from None
+    with _naming_damage(folder), path.open("rb") as stream:
+        file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
+        return _read_whole(file) if keys is None else _read_items(file, keys)
 
 
 @dataclass(frozen=True)
@@ -123,28 +139,51 @@ class _ItemsFile:
 
 
 def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> AnySet:
-    pictures: dict[str, str] = {}
     questions, golds = [], {}
     with open_parquet(items_file.path) as file:
         described = json.loads((file.schema_arrow.metadata or {})[_SET])
-        form = described.pop("form")
-        item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
-        for row in parquet_rows(file):
-            if keys is not None and row["key"] not in keys:
-                continue
-            row["key"] = sys.intern(row["key"])
-            if name := row.get("picture"):
-                if name not in pictures:
-                    content = (items_file.path.parent / _PICTURES / Path(name).name).read_bytes()
-                    data = base64.b64encode(content).decode("ascii")
-                    pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
-                row["picture"] = pictures[name]
-            gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-            questions.append(item_type.validate_python(row))
-            golds[questions[-1].key] = gold_type.validate_python(gold)
+        for item, gold in _scan_items(file, items_file.path.parent, described["form"]):
+            if keys is None or item.key in keys:
+                questions.append(item)
+                golds[item.key] = gold
+    form = described.pop("form")
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
     expected: Any = AnswerKey(golds) if form == "choice" else golds
     return ItemSet(**described, questions=tuple(questions), golds=expected)
+
+
+def _scan_items(file: Any, folder: Path, form: str) -> Iterator[tuple[Any, Any]]:
+    """Yield each item of an open file with its gold; pictures lie in the folder."""
+    pictures: dict[str, str] = {}
+    item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
+    for row in parquet_rows(file):
+        row["key"] = sys.intern(row["key"])
+        if name := row.get("picture"):
+            if name not in pictures:
+                data = base64.b64encode((folder / _PICTURES / Path(name).name).read_bytes()).decode("ascii")
+                pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
+            row["picture"] = pictures[name]
+        gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
+        yield item_type.validate_python(row), gold_type.validate_python(gold)
+
+
+class StoredItems(Sequence[Any]):
+    """Those of a run's questions that have these keys, in its order: read in blocks as they are looked at."""
+
+    def __init__(self, folder: RunFolder, keys: Iterable[str]) -> None:
+        self._folder, self._keys = folder, dict.fromkeys(keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Any]:
+        form = _read_description(self._folder)["form"]
+        with open_parquet(self._folder.path / ITEMS) as file:
+            scan = _scan_items(file, self._folder.path, form)
+            yield from (item for item, _ in scan if item.key in self._keys)
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
 
 
 # A part of a file is let go by who asked for it.
@@ -153,12 +192,11 @@ _read_whole = keep(worth=lambda _: True)(_read_items)
 
 def _write_items(folder: Path, items: AnySet) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     item_type, gold_type = _FORMS["words" if items.in_words else "choice"]
     item_form, gold_form = TypeAdapter[Any](item_type), TypeAdapter[Any](gold_type)
     columns = _types_of(item_type) | {_GOLD + name: kind for name, kind in _types_of(gold_type).items()}
-    schema = pa.schema(list(columns.items()), metadata={_SET: _describe(items)})
+    schema = pa.schema(list(columns.items()), metadata={_SET: json.dumps(_describe(items))})
     pictures: dict[str, str] = {}
 
     def to_columns(item: Any) -> dict[str, Any]:
@@ -170,30 +208,31 @@ def _write_items(folder: Path, items: AnySet) -> None:
         gold = gold_form.dump_python(items.golds[item.key], mode="json")
         return row | {_GOLD + name: value for name, value in gold.items()}
 
-    rows = map(to_columns, items.questions)
-    try:
-        with (
-            whole_file(folder / ITEMS) as draft,
-            pq.ParquetWriter(draft, schema, compression="zstd", compression_level=9) as writer,
-        ):
-            while batch := list(islice(rows, _ROWS)):
-                writer.write_table(make_table(batch, schema))
-        pa.default_memory_pool().release_unused()
-    except OSError as error:
-        raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
+    write_table(folder / ITEMS, map(to_columns, items.questions), schema)
 
 
-def make_table(rows: Sequence[Mapping[str, Any]], schema: "pa.Schema") -> "pa.Table":
-    """Make a table of JSON-ready rows: by JSON, since pyarrow's reader of Python's objects imports pandas (54 MB)."""
+def write_table(path: Path, rows: Iterator[Mapping[str, Any]], schema: "pa.Schema") -> None:
+    """Write JSON-ready rows as a Parquet file, whole or not at all; raises `RunFolderError` where that fails.
+
+    They become a table by JSON, since pyarrow's reader of Python's objects imports pandas (54 MB).
+    """
     import pyarrow as pa
     import pyarrow.json as pj
+    import pyarrow.parquet as pq
 
-    try:
-        content = b"\n".join(map(to_json, rows))
-    except PydanticSerializationError:  # a script made halves of characters, which UTF-8 has no bytes for
-        content = b"\n".join(to_json(writable(row)) for row in rows)
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    return pj.read_json(pa.BufferReader(content), pj.ReadOptions(block_size=len(content) + 1), options)
+    try:
+        with whole_file(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            while batch := list(islice(rows, _ROWS)):
+                try:
+                    content = b"\n".join(map(to_json, batch))
+                except PydanticSerializationError:  # halves of characters, which UTF-8 has no bytes for
+                    content = b"\n".join(to_json(writable(row)) for row in batch)
+                reading = pj.ReadOptions(block_size=len(content) + 1)
+                writer.write_table(pj.read_json(pa.BufferReader(content), reading, options))
+        pa.default_memory_pool().release_unused()
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _types_of(kind: Any) -> "dict[str, pa.DataType]":
@@ -230,31 +269,19 @@ def _write_picture(folder: Path, url: str) -> str:
     return name
 
 
-def check_items(folder: RunFolder) -> tuple[AnySet, str | None, str | None]:
-    """Load what the run was last asked, and compare it with its data set if that is at hand and has changed.
+def data_changed(folder: RunFolder) -> bool:
+    """Return whether the files of the run's data set are at hand, and others than those that it was asked from.
 
-    Returns the questions with the golds that the data set has now, whose scores are made anew because golds have
-    changed, and that the data set holds other texts by now; None for what is not so. Code of the user's own is not run:
-    what a benchmark of theirs loads is taken to be unchanged. Raises as `load_items` does.
+    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged, and so are the data of
+    a run that keeps no questions. Raises `RunFolderError` where its questions are damaged.
     """
-    record, items = folder.read_record(), load_items(folder)
-    if not record.keeps_items:
-        return items, describe_golds(folder, record, items), None
-    dataset = record.cell.dataset
-    try:
-        files_digest = items.files_digest if dataset.runs_code else digest_files(dataset)
-        data = None if files_digest == items.files_digest else _load_data(record)
-    except DatasetError:
-        data = None
-    if data is None:
-        return items, None, None
-    if (text_note := describe_texts(record, data)) is not None:
-        return replace(items, files_digest=files_digest), None, f"{text_note}; the run is shown as it was asked"
-    return as_asked(record, data), describe_golds(folder, record, data), None
-
-
-def _load_data(record: RunRecord) -> AnySet:
-    return find_stored_benchmark(record.cell.dataset, in_words=False).load(record.cell.dataset.whole)
+    record = folder.read_record()
+    if record.cell.dataset.runs_code or not record.keeps_items:
+        return False
+    before = _read_description(folder)["files_digest"]
+    with suppress(DatasetError):
+        return bool(before != digest_files(record.cell.dataset))
+    return False
 
 
 def as_asked(record: RunRecord, data: AnySet) -> AnySet:
@@ -264,18 +291,13 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     `data` is everything that the run's data set holds. Raises `DatasetError` if an item is gone, and if the texts are
     no longer those that the run was asked.
     """
-    if (text_note := describe_texts(record, data)) is not None:
-        raise DatasetError(
-            f"run {record.run_id} cannot be scored again: {text_note}; restore "
-            f"{record.dataset_source}, or run its spec again to ask the texts as they are"
-        )
     items_by_key = {item.key: item for item in data.questions}
     missing_keys = [key for key in record.questions if key not in items_by_key and key not in data.left_out]
-    if missing_keys:
+    note = f"{missing_keys[0]} is no longer in its data" if missing_keys else describe_texts(record, data)
+    if note is not None:
         raise DatasetError(
-            f"{len(missing_keys)} of {len(record.questions)} questions of run {record.run_id} are no longer in the "
-            f"data set ({missing_keys[0]}): restore the file it was made from ({record.dataset_source}), or run the "
-            "spec again"
+            f"run {record.run_id} cannot be scored again: {note}; restore {record.dataset_source}, or run its spec "
+            "again to ask the data as they are"
         )
     return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
 
@@ -290,30 +312,8 @@ def describe_texts(record: RunRecord, data: AnySet) -> str | None:
     )
 
 
-def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | None:
+def describe_golds(record: RunRecord, data: AnySet) -> str | None:
     """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
     if record.dataset_golds == data.golds_fingerprint:
         return None
-    golds = load_items(folder).golds if record.keeps_items else {}
-    change_count = sum(key not in data.golds or golds[key] != data.golds[key] for key in golds)
-    count_note = f" ({change_count} of its {len(record.questions)} questions)" if change_count else ""
-    return (
-        f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; "
-        "its scores are made again"
-    )
-
-
-def describe_replaced(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
-    """Describe in one line why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
-
-    Something that the spec names has changed its content. None if there is no such run.
-    """
-    paths = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
-    for other in sorted(map(RunFolder, paths), key=lambda each: each.path.stat().st_mtime, reverse=True):
-        with suppress(RunFolderError):
-            record = other.read_record()
-            keys = differing_keys(identity, record.identity)
-            if keys and all(key.startswith(_BY_CONTENT) for key in keys):
-                names = ("the texts of the data" if key == "dataset.fingerprint" else key for key in keys)
-                return f"{', '.join(names)} changed since run {record.run_id} was asked: run {folder.name} asks again"
-    return None
+    return f"run {record.run_id}: golds of its data have changed since it was scored; its scores are made again"

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import BinaryIO, Self, TypeVar
 
 from medexam.errors import RunFolderError
+from medexam.model_calls import Reading
 from medexam.predictions import Prediction
+from medexam.predictions.prediction import as_read
 from medexam.text import count_of
 
 _SAME = "same"
@@ -124,8 +125,8 @@ class _Turns(dict[str, str]):
         return prediction
 
 
-def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
-    """Yield the byte at which each line begins, and its prediction; nothing without a file.
+def scan_predictions(path: Path, spec_digest: str, reading: Reading) -> Iterator[tuple[int, Prediction]]:
+    """Yield the byte at which each line begins, and its prediction under a reading; nothing without a file.
 
     Raises `RunFolderError` where a line was written by another run than that of `spec_digest`, or where one that is not
     a torn last one is damaged.
@@ -136,29 +137,26 @@ def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Predic
                 f"{path}, line {number} belongs to another run (digest {prediction.spec_digest}, and this run's is "
                 f"{spec_digest}): move it to the folder of that run, or remove it to ask {prediction.question} again"
             )
-        yield start, prediction
+        yield start, as_read(prediction, reading)
 
 
 class StoredPredictions(Mapping[str, Prediction]):
     """The last prediction of each question by key, each read from the disk when it is looked at.
 
-    What is appended after the start is not seen. Without `prompts`, calls are without what was sent.
+    What is appended after the start is not seen.
     """
 
-    def __init__(self, path: Path, stream: BinaryIO, spec_digest: str, *, prompts: bool) -> None:
-        self._stream, self._lock, self._prompts, self._turns = stream, Lock(), prompts, _Turns(path)
-        self._starts = {prediction.question: start for start, prediction in scan_predictions(path, spec_digest)}
+    def __init__(self, path: Path, stream: BinaryIO, spec_digest: str, reading: Reading) -> None:
+        self._stream, self._reading, self._turns = stream, reading, _Turns(path)
+        predictions = scan_predictions(path, spec_digest, reading)
+        self._starts = {prediction.question: start for start, prediction in predictions}
 
     def __getitem__(self, key: str) -> Prediction:
-        with self._lock:
-            self._stream.seek(self._starts[key])
-            line = self._stream.readline()
+        self._stream.seek(self._starts[key])
+        line = self._stream.readline()
         if not line.endswith(b"\n"):
             raise RunFolderError(f"the prediction of {key} is no longer in its file, which was changed")
-        prediction = self._turns.parse_prediction(line)
-        for call in () if self._prompts else prediction.calls:
-            call.drop_prompt()
-        return prediction
+        return as_read(self._turns.parse_prediction(line), self._reading)
 
     def __contains__(self, key: object) -> bool:
         return key in self._starts

@@ -2,8 +2,9 @@
 
 `spec.json` says what was asked for, `environment.json` what really ran, `predictions.jsonl` holds one line per
 answered question in the order of finishing, and `metrics.json`, `report.md` and `predictions.parquet` are made from
-them. A shard appends the same lines to `parts/PART.jsonl`; the process that holds the folder's lock merges them, and a
-driver that was killed leaves them to the next run. This module knows nothing of models, metrics or MLflow.
+them when a run ends. A shard appends the same lines to `parts/PART.jsonl`; the process that holds the folder's lock
+merges them, and a driver that was killed leaves them to the next run. This module knows nothing of models, metrics or
+MLflow.
 
 Who may read and write what is made here the user's umask decides, as for any other result.
 """
@@ -28,14 +29,14 @@ from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, scan_predictions
 from medexam.files import write_whole
 from medexam.inputs import UnreadableError, read_json
+from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
-from medexam.questions import AnySet
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES, STORED
 from medexam.specs.identity import IDENTITY_SCHEMA
-from medexam.text import nearest, writable
+from medexam.text import writable
 
 SPEC = "spec.json"
 ENVIRONMENT = "environment.json"
@@ -43,6 +44,8 @@ PREDICTIONS = "predictions.jsonl"
 PARQUET = "predictions.parquet"
 METRICS = "metrics.json"
 REPORT = "report.md"
+DERIVED = (METRICS, REPORT, PARQUET)
+"""What is made from the others. They are removed before anything else changes, so where they lie they are true."""
 SHARDS = "parts"
 """The folder of the shards; it is there only while a run is distributed or was cut off."""
 REPEATS = "repeats"
@@ -52,8 +55,6 @@ _LAST_WRITE_S = 7.0
 """Seconds that a process gets to end whose driver was killed."""
 _HELD_BYTES = 2**23
 """Bytes of a log whose predictions are all held in memory: 10,000 with short prompts, about 40 MB."""
-_MOST_MATCHES = 5
-"""How many runs are named that a text may mean."""
 _BYSTANDER = re.compile(r"mlartifacts|mlflow\.db.*|.*\.html")
 """What may lie in a folder of runs and is none."""
 
@@ -106,8 +107,6 @@ class WorkFolder:
         """Make the folder; raises `RunFolderError` where that is not possible."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not os.access(self.path, os.W_OK):
-                raise PermissionError(f"no permission to write in {self.path}")
         except OSError as error:
             raise RunFolderError(
                 f"cannot write {self.kind}s to {self.path.parent}: {error.strerror or error}; choose another place by "
@@ -179,10 +178,6 @@ class RunRecord:
     dataset_source: str
     dataset_fingerprint: str
     """SHA-256 of the questions that the data hold, without golds."""
-    dataset_as_published: str | None = None
-    """SHA-256 of the questions as their authors published them; None: they were asked as published."""
-    dataset_corrected: tuple[str, ...] = ()
-    """Keys of the data set's questions of which characters were corrected before they were asked."""
     dataset_golds: str
     """SHA-256 of the golds that the run was last scored with."""
     questions: tuple[str, ...]
@@ -200,19 +195,6 @@ class RunRecord:
 
 
 _RECORD = TypeAdapter(RunRecord)
-
-
-def describe_items(items: AnySet) -> dict[str, Any]:
-    """Return the fields of a record that say which questions a run is asked, and of which data."""
-    return {
-        "dataset_version": items.version,
-        "dataset_source": items.source,
-        "dataset_fingerprint": items.fingerprint,
-        "dataset_as_published": items.published_fingerprint,
-        "dataset_corrected": items.corrected,
-        "dataset_golds": items.golds_fingerprint,
-        "questions": tuple(item.key for item in items.questions),
-    }
 
 
 @dataclass(frozen=True)
@@ -265,101 +247,109 @@ class RunFolder(WorkFolder):
         dataset = record.cell.dataset.model_copy(update={"path": (self.path / EXAMPLES_FILE).absolute()})
         return replace(record, cell=record.cell.model_copy(update={"dataset": dataset}))
 
-    def write_record(self, record: RunRecord) -> None:
-        """Write `spec.json`."""
-        self.write_json(SPEC, {**record.__dict__, "cell": record.cell.model_dump(mode="json")})
+    def write_record(self, record: RunRecord, *, scores_stay: bool = False) -> None:
+        """Write `spec.json`, and remove scores of another one unless they stay."""
+        document = writable({**record.__dict__, "cell": record.cell.model_dump(mode="json")})
+        if not self.exists() or self.read_json(SPEC) != json.loads(json.dumps(document)):
+            if not scores_stay:
+                self.drop_derived()
+            self.write_json(SPEC, document)
+
+    def drop_derived(self) -> None:
+        """Remove what was made from the run's answers, which are going to change."""
+        for name in DERIVED:
+            (self.path / name).unlink(missing_ok=True)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the scores of all its answers lie there."""
+        return all((self.path / name).exists() for name in (PREDICTIONS, *DERIVED)) and not self.has_shards
 
     def read_environment(self) -> dict[str, Any]:
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
         return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
-    def scan_predictions(self, file: str = PREDICTIONS) -> Iterator[Prediction]:
-        """Yield every line of a log, in the order of writing."""
-        path = self.path / file
-        if path.exists():
-            digest = self.spec_digest or self.read_record().spec_digest
-            yield from (prediction for _, prediction in scan_predictions(path, digest))
+    def _reader(self) -> tuple[str, Reading]:
+        """Return the digest that its predictions carry, and how replies are read."""
+        record = self.read_record() if self.exists() else None
+        digest = self.spec_digest or (record or self.read_record()).spec_digest
+        return digest, "strict" if record is None else record.cell.program.read_as
 
-    def scan_unmerged(self) -> Iterator[Prediction]:
-        """Yield what the shards hold and `predictions.jsonl` does not; a failure only if no answer is known.
+    def scan_predictions(self, file: str = PREDICTIONS) -> Iterator[Prediction]:
+        """Yield every line of a log, in the order of writing, as the run reads replies now."""
+        if (self.path / file).exists():
+            yield from (prediction for _, prediction in scan_predictions(self.path / file, *self._reader()))
+
+    def scan_all(self, *, merged: bool = True) -> Iterator[Prediction]:
+        """Yield `predictions.jsonl` if `merged`, then what shards hold of questions without an answer there.
 
         So a merge that was cut off is repeated without harm.
         """
-        if not self.has_shards:
-            return
-        # Answers are not held: a run may be larger than the memory.
-        last = {line.question: line if line.status is Status.FAILED else None for line in self.scan_predictions()}
-        for path in sorted((self.path / SHARDS).glob("*.jsonl")):
-            for prediction in self.scan_predictions(f"{SHARDS}/{path.name}"):
-                before = last.get(prediction.question, prediction.question)
-                if before is not None and before != prediction:
-                    last[prediction.question] = prediction if prediction.status is Status.FAILED else None
+        answered = set[str]()
+        for name in (PREDICTIONS, *self._shard_logs()):
+            for prediction in self.scan_predictions(name):
+                is_new = merged if name == PREDICTIONS else prediction.question not in answered
+                if is_new:
                     yield prediction
+                if prediction.status is not Status.FAILED:
+                    answered.add(prediction.question)
 
     def read_predictions(self, keys: Container[str] | None = None) -> dict[str, Prediction]:
         """Read the last prediction of each question, or of `keys`, by key, those of shards too."""
-        parts = (self.scan_predictions(), self.scan_unmerged())
-        return {each.question: each for part in parts for each in part if keys is None or each.question in keys}
+        return {each.question: each for each in self.scan_all() if keys is None or each.question in keys}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """Read how each question last came out, by key, in shards too."""
         pool: dict[Outcome, Outcome] = {}
-        outcomes = {}
-        for part in (self.scan_predictions(), self.scan_unmerged()):
-            for prediction in part:
-                outcome = Outcome(prediction.status, prediction.answer)
-                outcomes[prediction.question] = pool.setdefault(outcome, outcome)
-        return outcomes
+        outcomes = ((each.question, Outcome(each.status, each.answer)) for each in self.scan_all())
+        return {key: pool.setdefault(outcome, outcome) for key, outcome in outcomes}
 
     def count_answers(self) -> int:
         """Count the questions that are answered, or unanswered for good."""
         return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
 
     @contextmanager
-    def opened_predictions(self, *, prompts: bool = True) -> Iterator[Mapping[str, Prediction]]:
-        """Yield what `read_predictions` gives, read from the disk at each look where it is much.
-
-        Without `prompts`, calls of a large run are without what was sent.
-        """
+    def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
+        """Yield what `read_predictions` gives, read from the disk at each look where it is much."""
         path = self.path / PREDICTIONS
         if not path.exists() or path.stat().st_size <= _HELD_BYTES or self.has_shards:
             yield self.read_predictions()
             return
         check_file(path)
         with path.open("rb") as stream:
-            digest = self.spec_digest or self.read_record().spec_digest
-            yield StoredPredictions(path, stream, digest, prompts=prompts)
+            yield StoredPredictions(path, stream, *self._reader())
 
     def appending(self, file: str = PREDICTIONS) -> PredictionLog:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
+        if file == PREDICTIONS:
+            self.drop_derived()
         return PredictionLog(self.path / file, keeps_prompts=not self.exists() or self.read_record().keeps_items)
+
+    def _shard_logs(self) -> list[str]:
+        logs = (self.path / SHARDS).glob("*.jsonl")
+        return sorted(f"{SHARDS}/{path.name}" for path in logs if path.is_file() and path.stat().st_size)
 
     @property
     def has_shards(self) -> bool:
         """Whether something lies in shards."""
-        return any(path.is_file() and path.stat().st_size for path in (self.path / SHARDS).glob("*.jsonl"))
+        return bool(self._shard_logs())
 
-    def merge_shards(self) -> frozenset[str]:
-        """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it
-        answers.
+    def merge_shards(self) -> None:
+        """Put what workers left in shards into `predictions.jsonl`.
 
         The folder must be locked. Raises `RunBusyError` while a shard is written, and `RunFolderError` where a log
         cannot be read, or nothing can be written.
         """
-        shards, answered = self.path / SHARDS, set[str]()
-        if not shards.is_dir():
-            return frozenset()
+        shards = self.path / SHARDS
         for lock in shards.glob("*.lock"):
             with self.locked(lock.stem):
                 pass
         if self.has_shards:
-            unmerged = {prediction.question: prediction for prediction in self.scan_unmerged()}
             with self.appending() as log:
-                for key, prediction in unmerged.items():
+                for prediction in self.scan_all(merged=False):
                     log.append(prediction)
-                    answered |= {key} if prediction.status is not Status.FAILED else set()
         try:
-            for path in shards.iterdir():
+            for path in shards.glob("*"):
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise RunFolderError(
@@ -368,7 +358,6 @@ class RunFolder(WorkFolder):
         # A worker that outlived its driver by a moment may write once more; the next merge finds that.
         with suppress(OSError):
             shards.rmdir()
-        return frozenset(answered)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
@@ -381,20 +370,9 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
 
     Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed or is a link.
     """
-    if links := [folder.path for folder in folders if folder.path.is_symlink()]:
-        raise RunFolderError(
-            f"{links[0]} is a link to {links[0].resolve()}, and nothing is removed: name that folder, or remove the "
-            "link"
-        )
     with ExitStack() as locks:
         for folder in folders:
-            try:
-                locks.enter_context(folder.locked())
-            except RunBusyError:
-                raise RunBusyError(
-                    f"run {folder.name} is being written by another process, and nothing is removed: stop that "
-                    "process, or wait for it"
-                ) from None
+            locks.enter_context(folder.locked())
         for folder in folders:
             try:
                 shutil.rmtree(folder.path)
@@ -413,32 +391,29 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
     MLflow's files and pages, which `runs/*` in a shell names too, are left out.
     """
     given = [*runs]
-    paths = [path for path in given if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or given
-    return [run if run.exists() else _find_path(str(run), runs_dir) for run in paths]
+    return [
+        _find_path(run, runs_dir)
+        for run in [run for run in given if not (_BYSTANDER.fullmatch(run.name) and run.exists())] or given
+    ]
 
 
-def _find_path(run: str, runs_dir: Path) -> Path:
-    """Find the run of that id in `runs_dir`, or in the folder before it; or the only one whose id or digest begins so.
+def _find_path(run: Path, runs_dir: Path) -> Path:
+    """Return the path if it exists, else the only run beside it, or of `runs_dir`, whose id or digest begins so.
 
-    A path that does not exist is given back where no run is meant. Raises `RunFolderError` if several are, or if ids
-    come near.
+    A path that does not exist is given back where no run is meant. Raises `RunFolderError` if several are.
     """
-    path = Path(run)
-    if path.name != run and path.parent.is_dir():
-        return _find_path(path.name, path.parent)
-    if (runs_dir / run).exists() or not runs_dir.is_dir() or path.name != run:
-        return runs_dir / run
-    names = sorted(child.name for child in runs_dir.iterdir() if child.is_dir())
-    matches = [name for name in names if name.startswith(run) or name.rpartition("-")[2].startswith(run)]
+    folder = run.parent if len(run.parts) > 1 else runs_dir
+    if run.exists() or not folder.is_dir():
+        return run if run.exists() else folder / run.name
+    names = sorted(child.name for child in folder.iterdir() if child.is_dir())
+    begun = [name for name in names if name.startswith(run.name) or name.rpartition("-")[2].startswith(run.name)]
+    matches = [run.name] if run.name in names else begun
     if len(matches) > 1:
-        remainder = f" and {len(matches) - _MOST_MATCHES} more" if len(matches) > _MOST_MATCHES else ""
         raise RunFolderError(
-            f"{run} may be {len(matches)} runs in {runs_dir}: {', '.join(matches[:_MOST_MATCHES])}{remainder}; give "
-            "more of the id, or the first digits behind its last hyphen"
+            f"{run} may be {len(matches)} runs in {folder}: {', '.join(matches[:5])}; give more of the id, or the "
+            "first digits behind its last hyphen"
         )
-    if not matches and (suggestion := nearest(run, names, similarity=0.7)):
-        raise RunFolderError(f"no run {run} in {runs_dir}: did you mean {suggestion}?")
-    return runs_dir / (matches[0] if matches else run)
+    return folder / (matches[0] if matches else run.name)
 
 
 def find_run(run: str, runs_dir: Path) -> RunFolder:
@@ -447,12 +422,13 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
     Raises `RunFolderError` if there is none, or if several may be meant.
     """
     path = Path(run)
+    folder = RunFolder(path if RunFolder(path).exists() else _find_path(path, runs_dir))
+    if not folder.exists():
+        raise RunFolderError(
+            f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them"
+        )
     # A link as itself: what is done to it must not be done to where it leads.
-    folder = RunFolder(path.absolute() if path.is_symlink() else path.resolve())
-    folder = folder if folder.exists() else RunFolder(_find_path(run, runs_dir))
-    if folder.exists():
-        return folder
-    raise RunFolderError(f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them")
+    return RunFolder(folder.path.absolute() if folder.path.is_symlink() else folder.path.resolve())
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
@@ -474,18 +450,16 @@ def runs_inside(path: Path) -> list[RunFolder]:
 
     Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
     """
-    folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
+    places: dict[RunFolder, tuple[str, int]] = {}
     began: dict[str, str] = {}
-    places = []
-    for folder in filter(RunFolder.exists, folders):
-        start_time, experiment, place = "", folder.name, 0
-        with suppress(RunFolderError):
-            start_time = str(folder.read_environment().get("started_at", ""))
-        with suppress(RunFolderError):
-            match folder.read_json(SPEC):
-                case {"experiment_digest": str(digest), "place": int(position)}:
-                    experiment, place = digest, position
-        began[experiment] = min(start_time, began.get(experiment, start_time))
-        places.append((experiment, place, folder))
-    places.sort(key=lambda each: (began[each[0]], each[0], each[1]))
-    return [folder for *_, folder in places]
+    for folder in map(RunFolder, sorted(path.iterdir()) if path.is_dir() else []):
+        if folder.exists():
+            record, environment = dict[str, Any](), dict[str, Any]()
+            with suppress(RunFolderError):
+                record = folder.read_json(SPEC)
+                environment = folder.read_environment()
+            experiment = str(record.get("experiment_digest", folder.name))
+            places[folder] = experiment, int(record.get("place", 0))
+            start_time = str(environment.get("started_at", ""))
+            began[experiment] = min(start_time, began.get(experiment, start_time))
+    return sorted(places, key=lambda folder: (began[places[folder][0]], *places[folder]))

@@ -3,46 +3,38 @@
 Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
 """
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.answerers import AnswererCount, are_mixed, count_answerers, label_answerers, read_models
+from medexam.experiments.store.answerers import (
+    AnswererCount,
+    are_mixed,
+    count_answerers,
+    describe_answerers,
+    read_models,
+)
 from medexam.experiments.store.environment import compute_costs
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, describe_fault
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.model_identity import ModelIdentity
-from medexam.predictions import Failure, Prediction
+from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
 from medexam.specs.names import short_name
 
 RUNNING = "running"
 """Begins the note of a run that another process is asking."""
-TIMES = 3
-"""Runs in a row in which a question must have been refused to be closed."""
 _BOUNDARIES = {
     **dict.fromkeys(("LMTransportError", "LMTimeoutError"), "network"),
     **dict.fromkeys(("LMProviderError", "LMServerError", "LMRateLimitError"), "server"),
     **dict.fromkeys(("LMBillingError", "LMInvalidRequestError"), "server"),
 }
 """Class of an error -> where it came from; `client` for all others."""
-_VARYING = re.compile(r"""https?://\S+|'[^']*'|"[^"]*"|\b(?![45]\d\d\b)(?=\w*\d)\w+\b""")
-"""What differs between messages of one kind: addresses, quotations, numbers and ids, but not an HTTP status."""
-_COMPARED = 80
-"""Characters of a message, without those, by which its kind is known; further on stands what one server had to say."""
-_MOST_KINDS = 5
-"""Kinds of failure of one class of error that are counted apart; the others are one more."""
-_REFUSING = ("LMInvalidRequestError", "LMProviderError", "LMServerError")
-"""Errors by which a server says something of the question. One that is out of reach or busy, wants another key or wants
-to be paid says nothing of it, and what the user's own code raises is there to be mended."""
-_FOUND_NOTHING = 0.1
-"""The share of questions that may be asked without a passage before it is said."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +79,7 @@ class StoredRun:
         if not cell.program.asks_model:
             return getattr(cell.program, "answered_by", None)
         if self.mixed:
-            return label_answerers(self.answerers)
+            return describe_answerers(self.answerers)
         model_name: str = (self.environment.get("engine") or {}).get("model", "")
         return model_name.rsplit("/", 1)[-1] or cell.model.label
 
@@ -152,15 +144,6 @@ class StoredRun:
         }
 
 
-def load_run(folder: RunFolder) -> StoredRun:
-    """Load the run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
-
-    Raises `RunFolderError` when it holds none that can be read.
-    """
-    metrics = stored_metrics(folder)
-    return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
-
-
 def stored_metrics(folder: RunFolder) -> Metrics:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
     try:
@@ -172,9 +155,9 @@ def stored_metrics(folder: RunFolder) -> Metrics:
         ) from None
 
 
-def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
-    """Build the run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
-    record = folder.read_record()
+def stored_run(folder: RunFolder, metrics: Metrics | None = None) -> StoredRun:
+    """Build the run in `folder` under `metrics`; None: those that it holds, fresh or not: `current_run` knows."""
+    record, metrics = folder.read_record(), metrics or stored_metrics(folder)
     unscored = [
         f"metric {short_name(name)} is not scored: `medexam report --rescore {folder.path}` runs its code"
         for name in record.cell.metrics
@@ -183,18 +166,8 @@ def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Pr
     environment = folder.read_environment()
     engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
     record = replace(record, warnings=(*record.warnings, *map(str, engine_warnings), *unscored))
-    failures = count_failures(predictions.values(), frozenset(record.questions))
+    failures = count_failures(folder.read_predictions().values() if metrics.failed else (), set(record.questions))
     return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
-
-
-def describe_lookups(metrics: Metrics) -> str | None:
-    """Return what to say if looking up found nothing for more than a tenth of the questions; usually None."""
-    if metrics.without_passages <= _FOUND_NOTHING * metrics.n:
-        return None
-    return (
-        f"the search found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: check that the "
-        "corpus is in the language of the questions and was read correctly"
-    )
 
 
 def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
@@ -208,67 +181,35 @@ def tell_models_apart(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[
 
     A run whose folder names no model, or that mixes several, has the model's name alone.
     """
-    names = Counter(run.model_name for run in runs)
-    models: dict[str, list[ModelIdentity]] = {}
-    prints = []
+    models: dict[str | None, list[ModelIdentity]] = {}
+    identities: list[ModelIdentity | None] = []
     for run in runs:
-        name = run.model_name
-        entries = {} if name is None or run.mixed or names[name] == 1 else read_models(run.folder)
-        identity = next((entry.identity for entry in entries.values()), None)
-        if name is None or identity is None:
-            prints.append("")
-            continue
-        others = models.setdefault(name, [])
-        same = next((other for other in others if not other.differences(identity)), None)
-        if same is None:
-            others.append(identity)
-        prints.append((same or identity).print)
-    differences = [
+        entries = {} if run.model_name is None or run.mixed else read_models(run.folder)
+        identity, others = next((entry.identity for entry in entries.values()), None), models.get(run.model_name, [])
+        same = next((other for other in others if identity is None or not other.differences(identity)), identity)
+        identities.append(same if identity else None)
+        if same is identity and identity is not None:
+            models[run.model_name] = [*others, identity]
+    notes = [
         f"the model {name} ({other.print}) is not {name} ({first.print}): {'; '.join(first.differences(other))}"
         for name, (first, *rest) in models.items()
         for other in rest
     ]
     return [
-        replace(run, model_print=digits if len(models.get(run.model_name or "", ())) > 1 else "")
-        for run, digits in zip(runs, prints, strict=True)
-    ], differences
+        replace(run, model_print=identity.print) if identity and len(models[run.model_name]) > 1 else run
+        for run, identity in zip(runs, identities, strict=True)
+    ], notes
 
 
 def count_failures(predictions: Iterable[Prediction], questions: Collection[str]) -> tuple[dict[str, Any], ...]:
-    """Count the failures among the `questions`, by key: those of a kind say the same, numbers and quotations apart.
+    """Count the failures among the `questions`, by key, for each class of error, the commonest first.
 
-    The commonest comes first: its `boundary`, which is `network` (no reply came), `server` (it replied with an error)
-    or `client`, the error's class as its `kind`, how many `questions`, and the last message as its `example`.
+    Its `boundary` is `network` (no reply came), `server` (it replied with an error) or `client`; then come its `kind`,
+    how many `questions`, and the last message as its `example`.
     """
-    counts: Counter[tuple[str, str]] = Counter()
-    examples: dict[tuple[str, str], str] = {}
-    for prediction in predictions:
-        failure = prediction.failure
-        if failure is not None and prediction.question in questions:
-            message = " ".join(failure.message.split())
-            failure_key = failure.kind, _VARYING.sub("", message)[:_COMPARED].casefold()
-            if failure_key not in counts and sum(kind == failure.kind for kind, _ in counts) >= _MOST_KINDS:
-                failure_key = failure.kind, "others"
-            counts[failure_key] += 1
-            examples[failure_key] = message
+    failures = [each.failure for each in predictions if each.failure is not None and each.question in questions]
+    examples = {failure.kind: " ".join(failure.message.split()) for failure in failures}
     return tuple(
-        {"boundary": _BOUNDARIES.get(key[0], "client"), "kind": key[0], "questions": count, "example": examples[key]}
-        for key, count in counts.most_common()
+        {"boundary": _BOUNDARIES.get(kind, "client"), "kind": kind, "questions": count, "example": examples[kind]}
+        for kind, count in Counter(failure.kind for failure in failures).most_common()
     )
-
-
-def find_refused(folder: RunFolder, questions: Collection[str]) -> dict[str, Failure]:
-    """Find the `questions` that a server refused in the last `TIMES` runs that asked them: key -> the last failure.
-
-    Asking them again would not change that. Raises `RunFolderError` where a line of the folder is damaged.
-    """
-    times: Counter[str] = Counter()
-    last: dict[str, Failure] = {}
-    for prediction in folder.scan_predictions():
-        failure = prediction.failure
-        if failure is not None and failure.kind in _REFUSING:
-            times[prediction.question] += 1
-            last[prediction.question] = failure
-        else:
-            times[prediction.question] = 0
-    return {key: last[key] for key, count in times.items() if count >= TIMES and key in questions}

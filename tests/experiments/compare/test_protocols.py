@@ -15,8 +15,8 @@ def test_two_programs_of_one_model_differ_where_they_differ(medexam, make_run) -
     assert document["differing"] == ["program", "answer", "decoding"]
     free, guided = document["runs"].values()
     assert (free["questions"][:3], guided["questions"][:3]) == ("20,", "20,")
-    assert free["answer"].startswith("answer format: free, answer form: braces")
-    assert guided["answer"].startswith("answer format: guided, answer form: braces, ")
+    assert free["answer"].startswith("answer_format free, answer_form braces")
+    assert guided["answer"].startswith("answer_format guided, answer_form braces")
     assert guided["decoding"].startswith("temperature 0.5, max_tokens 64")
 
 

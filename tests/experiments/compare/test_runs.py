@@ -146,7 +146,7 @@ def test_a_run_of_two_models_is_the_baseline_only_if_it_is_named_so(make_run, tm
     mixed = make_run(REASONING, "r", run_id="a", model={"name": "A"}, extra=lambda _: {"model": next(models)})
     plain = make_run(ZERO_SHOT, "rw", run_id="b", model={"name": "A"})
     assert (found(tmp_path / "runs")["baseline"], found(mixed, plain)["baseline"]) == ("b", "a")
-    assert "mixes models and is not ranked: 15 answers of A, 5 of B" in found(mixed, plain)["notes"][0]
+    assert "mixes models and is not ranked: A (15) + B (5)" in found(mixed, plain)["notes"][0]
 
 
 def test_what_cannot_be_compared_is_refused(make_run, tmp_path) -> None:

@@ -75,7 +75,7 @@ def test_only_a_complete_run_that_is_better_than_all_others_is_stressed(make_run
     assert stressed(most, half) == []
 
 
-def test_the_document_counts_failures_by_what_they_say(make_run) -> None:
+def test_the_document_counts_failures_by_their_kind(make_run) -> None:
     messages = iter(
         [
             *("the server broke off after 12 tokens", "the server broke off after 340 tokens"),
@@ -95,9 +95,7 @@ def test_the_document_counts_failures_by_what_they_say(make_run) -> None:
     (document,) = json.loads(json.dumps(medexam.report(path).document()))
     assert [(one["boundary"], one["kind"], one["questions"]) for one in document["failures"]] == [
         ("network", "LMTransportError", 14),
-        ("server", "LMServerError", 3),
-        ("server", "LMServerError", 2),
-        ("server", "LMServerError", 1),
+        ("server", "LMServerError", 6),
     ]
     assert (document["status"], document["metrics"]["n"], document["metrics"]["failed"]) == ("incomplete", 0, 20)
 
@@ -162,11 +160,10 @@ def test_a_run_of_two_models_is_marked_wherever_it_is_shown_and_not_ranked(
     make_run, mixed, without_plots, tmp_path
 ) -> None:
     paths = [make_run(ZERO_SHOT, "w"), mixed]
-    answers = "15 answers of org/A, 5 of org/B"
+    answers = "A (15) + B (5)"
     medexam.report(*paths, markdown=tmp_path / "both.md", html=tmp_path / "both.html")
     text = (tmp_path / "both.md").read_text()
     assert f"The run both mixes models and is not ranked: {answers}." in text
-    assert "A (15) + B (5)" in text
     assert "**" not in _first_table(text)
     assert answers in (tmp_path / "both.html").read_text()
     assert answers in (mixed / "report.md").read_text()
@@ -178,7 +175,7 @@ def test_an_accepted_change_of_model_is_marked_by_its_fingerprints(make_run) -> 
     prints = iter(["1a2b3c4d"] * 12 + ["5e6f7a8b"] * 8)
     path = make_run(ZERO_SHOT, "r", model=ASKED, extra=lambda _: {"model": "org/A", "answered_by": next(prints)})
     assert medexam.load_run(path).model == "A 1a2b3c4d (12) + A 5e6f7a8b (8)"
-    assert "12 answers of org/A (print 1a2b3c4d), 8 of org/A (print 5e6f7a8b)" in said(path)
+    assert "A 1a2b3c4d (12) + A 5e6f7a8b (8)" in said(path)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "predictions.jsonl"])

@@ -10,10 +10,7 @@ import pytest
 
 import medexam
 from medexam.errors import SpecError
-from medexam.experiments import Spending, Stop
-from medexam.predictions import Failure, ModelCall, Prediction, Status
 from medexam.serve import ScriptedEngine
-from predicted import predicted
 from scripted_engines import LAST_MADE, MADE
 from table_cases import read_table
 from waiting import until
@@ -109,55 +106,9 @@ def test_a_question_that_stays_unanswered_is_no_failure(ask, spec, replies) -> N
     assert (runs.stop, runs[0].n) == (None, 110)
 
 
-def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: int | None = 20) -> Prediction:
-    outcome = {"status": Status.ANSWERED, "answer": 1}
-    if failed:
-        outcome = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")}
-    counts = {"prompt_tokens": prompt, "completion_tokens": completion}
-    return predicted(question="q", program="p", spec_digest="d", **outcome, **counts)
-
-
-@pytest.mark.parametrize(*read_table("limits"))
-def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
-    now = 0.0
-    spent = Spending(medexam.Limits(**limits), {None: {"prompt_usd": 8e-6, "completion_usd": 1e-5}}, clock=lambda: now)
-    for done in range(1, enough + 1):
-        assert spent.exhausted is None
-        now += 30
-        spent.add(_prediction(failed=stop == Stop.FAILURES))
-        assert spent.questions == done
-    assert spent.exhausted == stop
-
-
-def test_every_reply_to_a_question_is_a_call_and_one_that_never_came_is_none() -> None:
-    spent, (call,) = Spending(medexam.Limits(calls=4)), _prediction().calls
-    asked = _prediction().model_copy(update={"calls": (call, ModelCall(fault="gone"), call)})
-    spent.add(asked)
-    assert (spent.calls, spent.exhausted) == (2, None)
-    spent.add(asked)
-    assert spent.exhausted is Stop.CALLS
-
-
-def test_without_limits_or_prices_nothing_ends_it() -> None:
-    spent = Spending()
-    for _ in range(100):
-        spent.add(_prediction(failed=True, prompt=None, completion=None))
-    assert (spent.exhausted, spent.tokens, spent.cost, spent.failures) == (None, 0, 0.0, 100)
-    free = Spending(medexam.Limits(cost=0.01))
-    free.add(_prediction(prompt=10**6))
-    free.add(_prediction(prompt=None, completion=7))
-    assert free.exhausted is None
-
-
-@pytest.mark.parametrize("limits", [{"tokens": 10**6}, {"cost": 5.0}])
-@pytest.mark.parametrize("tokens", [{"prompt": None}, {"completion": None}])
-def test_a_limit_that_cannot_be_counted_ends_it(limits, tokens) -> None:
-    spent = Spending(medexam.Limits(**limits), {None: {"prompt_usd": 8e-6, "completion_usd": 1e-5}})
-    spent.add(_prediction())
-    spent.add(_prediction(failed=True, prompt=None, completion=None))
-    assert spent.exhausted is None, "what failed has no reply"
-    spent.add(_prediction(**tokens))
-    assert spent.exhausted is Stop.UNCOUNTED
+def test_as_many_calls_as_are_allowed_end_it(ask, spec) -> None:
+    runs = ask(spec, program=["zero_shot", "few_shot"], limits=medexam.Limits(calls=5))
+    assert (runs.stop, [run.n for run in runs]) == ("calls", [5])
 
 
 @pytest.mark.parametrize(*read_table("unpriced_models"))

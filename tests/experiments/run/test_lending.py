@@ -85,7 +85,7 @@ def test_a_model_that_is_swapped_meanwhile_is_counted_where_the_score_stands(ser
     run = served(swapping(7))
     assert "another model answers now than at the start" in caplog.text
     assert (run.stored.mixed, run.stored.answerers[0].doubtful, run.n) == (True, 12, 12)
-    assert "12 of them perhaps of another model" in (run.folder / "report.md").read_text()
+    assert "12 in doubt" in (run.folder / "report.md").read_text()
     assert not served(swapping(1000), fresh=True).stored.mixed
 
 

@@ -41,7 +41,7 @@ def test_a_run_is_asked_scored_and_kept(ask, spec, asked) -> None:
     assert run.metrics.right + run.metrics.wrong == 12
     assert {path.name for path in run.folder.iterdir() if not path.name.startswith(".")} == {
         *("spec.json", "environment.json", "models.json", "items.parquet", "predictions.jsonl", "prompts.jsonl"),
-        *("predictions.parquet", "metrics.json", "report.md", "made_from.json"),
+        *("predictions.parquet", "metrics.json", "report.md"),
     }
     assert read(run, "environment.json")["engine"]["engine"] == "scripted"
     assert read(run, "environment.json")["started_at"] < read(run, "environment.json")["ended_at"]
@@ -115,6 +115,7 @@ def test_a_killed_run_of_a_matrix_is_resumed_with_its_own_questions_wherever_it_
     record, kept = read(first, "spec.json"), lines_of(first)[:7]
     assert record["experiment_digest"] == read(second, "spec.json")["experiment_digest"]
     (first.folder / "predictions.jsonl").write_text("".join(kept) + '{"question": "torn')
+    (first.folder / "metrics.json").unlink()
     asked.take()
     resumed = resume(medexam.load_run(first.folder.rename(tmp_path / "moved")))
     assert (len(asked.prompts), resumed.n, resumed.complete) == (5, 12, True)

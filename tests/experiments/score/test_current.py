@@ -1,4 +1,4 @@
-"""A run is shown as its folder says it now: what its scores were made from is known by content, never by time."""
+"""A run is shown as its folder says it now: scores are there only where they are of all its answers."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from medexam.specs import DatasetSpec
 from stored_runs import write_run
 
 SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"
-DERIVED = ("metrics.json", "report.md", "predictions.parquet", "made_from.json")
+DERIVED = ("metrics.json", "report.md", "predictions.parquet")
 
 
 def _right(question, gold):
@@ -85,17 +85,13 @@ def test_a_fresh_run_is_read_and_nothing_is_said_or_written(run) -> None:
     ids=["widened and killed", "all failed", "narrowed", "answered anew"],
 )
 def test_a_run_that_went_on_and_was_killed_is_scored_anew(run, limit, answer, counts) -> None:
-    stale = run.files()
     run.write(limit, answer, scored=False)
-    for name in DERIVED:
-        (run.folder.path / name).write_bytes(stale[name])
-        os.utime(run.folder.path / name, (4e9, 4e9))
     found = run.read()
     metrics = found.metrics
     assert (metrics.selected, metrics.n, metrics.failed, metrics.missing) == counts
     assert (found.complete, found.accuracy) == (metrics.n == limit, (answer is not _wrong) / 1 if metrics.n else None)
     (line,) = run.said
-    assert "run: made metrics.json, report.md and predictions.parquet again: " in line
+    assert "run: made metrics.json, report.md and predictions.parquet again" in line
     assert json.loads(run.files()["metrics.json"]) == metrics.model_dump(mode="json")
     assert (run.read().metrics, run.said) == (metrics, [])
 
@@ -106,6 +102,7 @@ def test_what_workers_left_in_parts_counts(run) -> None:
     gone = {"status": "failed", "answer": None, "failure": {"kind": "LMTransportError", "message": "gone"}}
     first, eighth = (json.dumps(json.loads(line) | gone).encode() + b"\n" for line in (lines[0], lines[7]))
     log.write_bytes(b"".join(lines[:7]) + eighth)
+    (run.folder.path / "metrics.json").unlink()
     assert (run.read().metrics.missing, run.read().metrics.failed) == (4, 1)
     (run.folder.path / "parts").mkdir()
     (run.folder.path / "parts" / "worker.jsonl").write_bytes(first + b"".join(lines[7:]) + b'{"torn')
@@ -128,6 +125,7 @@ def test_a_folder_needs_no_data_set_to_be_scored_shown_and_compared(run) -> None
     assert (run.place / "after.html").read_bytes() == (run.place / "before.html").read_bytes()
     log = run.folder.path / "predictions.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:9]))
+    (run.folder.path / "metrics.json").unlink()
     found = run.read()
     assert (found.n, found.accuracy, found.complete) == (9, 1.0, False)
 
@@ -137,7 +135,7 @@ def test_other_texts_are_not_scored_and_what_was_asked_is_still_shown(run) -> No
     for _ in range(2):
         found = run.read()
         assert (found.n, found.accuracy) == (12, 1.0)
-        assert "the texts of its data have changed since it was asked" in medexam.report(found).markdown()
+        assert "the files of its data have changed since it was asked" in medexam.report(found).markdown()
     run.data.write_bytes(SAMPLE.read_bytes())
     assert "have changed" not in medexam.report(run.read()).markdown()
 

@@ -127,6 +127,8 @@ def test_a_score_stays_as_it_was_made_until_its_code_is_run_or_the_answers_chang
     code.unlink()
     log = found.folder / "predictions.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:9]))
+    for name in ("metrics.json", "predictions.parquet"):
+        (found.folder / name).unlink()
     assert own_of(medexam.load_run(found.folder)) == {}
     said = (found.folder / "report.md").read_text()
     assert "metric right is not scored: `medexam report --rescore" in said

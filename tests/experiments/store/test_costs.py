@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.experiments import Report
+import medexam
 
 ZERO_SHOT = {"kind": "zero_shot"}
 EMBEDDED = {"engine": "embedded"}
@@ -16,40 +16,32 @@ def run_with(make_run):
 
     def make(outcomes, *, model=EMBEDDED, **environment):
         run = make_run(ZERO_SHOT, outcomes, model=model)
-        run.environment.update(environment)
-        return run
+        run.folder.write_json("environment.json", run.environment | environment)
+        return medexam.load_run(run.folder.path)
 
     return make
 
 
 def test_costs_are_given_a_question_and_a_right_answer(run_with) -> None:
     run = run_with("rwww", **ENVIRONMENT)
-    costs = run.costs
+    costs = run.stored.costs
     assert tuple(costs["prompt_tokens"].values()) == (1800, 90.0, 360.0)
     assert tuple(costs["completion_tokens"].values()) == (100, 5.0, 20.0)
     assert tuple(costs["seconds"].values()) == (12.5, 0.5, 2.0)
-    assert (costs["questions_per_s"], costs["gpu_seconds"], costs["usd"]) == (2.0, None, None)
-    report = Report([run]).markdown()
+    assert costs["usd"] is None
+    report = medexam.report(run).markdown()
     for row in ("| Prompt tokens | 1,800 | 90 | 360 |", "| Completion tokens | 100 | 5 | 20 |"):
         assert row in report
     assert "| Seconds | 12.5 | 0.5 | 2 |" in report
 
 
-def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(run_with) -> None:
-    run = run_with("r", **ENVIRONMENT | {"engine": {"engine": "embedded", "details": {"device": "cuda:0"}}})
-    assert run.costs["gpu_seconds"] == run.costs["seconds"]
-    assert "| GPU-seconds | 12.5 | 0.5 | 0.5 |" in Report([run]).markdown()
-    run = run_with("r", **ENVIRONMENT | {"engine": {"engine": "vllm", "details": {}}})
-    assert run.costs["gpu_seconds"] is None
-
-
 def test_a_price_gives_the_cost_of_a_right_answer(run_with) -> None:
     run = run_with("rw", **ENVIRONMENT, prices={"prompt_usd": 1e-6, "completion_usd": 2e-6})
-    assert tuple(run.costs["usd"].values()) == pytest.approx((0.002, 0.0001, 0.0002))
+    assert tuple(run.stored.costs["usd"].values()) == pytest.approx((0.002, 0.0001, 0.0002))
 
 
 def test_what_is_not_known_is_none(run_with) -> None:
-    assert set(run_with("r", model=None).costs.values()) == {None}
-    assert run_with("f", model=None, **ENVIRONMENT).costs["seconds"] is None
-    assert run_with("w", **ENVIRONMENT).costs["seconds"]["per_right"] is None
-    assert "Prompt tokens" not in Report([run_with("r", model=None)]).markdown()
+    assert set(run_with("r", model=None).stored.costs.values()) == {None}
+    assert run_with("f", model=None, **ENVIRONMENT).stored.costs["seconds"] is None
+    assert run_with("w", **ENVIRONMENT).stored.costs["seconds"]["per_right"] is None
+    assert "Prompt tokens" not in medexam.report(run_with("r", model=None)).markdown()

@@ -115,7 +115,7 @@ def test_a_run_of_a_kind_whose_package_is_gone_is_read(ask, spec, tmp_path) -> N
     record.write_text(json.dumps(document))
     read = medexam.load_run(run.folder)
     assert (read.program, read.metrics.measure("accuracy").value) == ("mine", run.metrics.measure("accuracy").value)
-    assert "mine" in (run.folder / "report.md").read_text()
+    assert "mine" in medexam.report(read).markdown()
 
 
 HOLD = """

@@ -14,16 +14,11 @@ from typing import Any
 from medexam import Prediction
 from medexam.errors import SpecError
 from medexam.experiments import (
-    ENVIRONMENT,
-    PREDICTIONS,
     RunFolder,
-    RunRecord,
     StoredRun,
     begin_run,
     current_run,
     describe_environment,
-    describe_items,
-    name_part,
     score_cell,
 )
 from medexam.files import whole_file
@@ -107,8 +102,8 @@ class Importer:
         self, path: Path, results: Results, cell: CellSpec, say: Callable[[str], None], *, may_be_key: bool
     ) -> StoredRun:
         run_identity = build_identity(cell, fingerprint=self.items.fingerprint, words={})
-        name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(run_identity)]))
-        folder = RunFolder(self._runs_dir / name)
+        words = [NAME, cell.program.label, cell.dataset.language]
+        folder = RunFolder.last_or_new(words, digest(run_identity), self._runs_dir, fresh=False)
         if folder.exists():
             return current_run(folder, say)
         matched = self._matcher.match(results.samples)
@@ -139,23 +134,20 @@ class Importer:
         }
         folder.create()
         with folder.locked():
-            with whole_file(folder.path / PREDICTIONS) as draft, draft.open("wb") as lines:
+            with whole_file(folder.path / "predictions.jsonl") as draft, draft.open("wb") as lines:
                 lines.writelines(prediction.to_line() for prediction in predictions)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
-            folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": account})
-            record = RunRecord(
-                run_id=folder.name,
-                spec_digest=digest(run_identity),
+            folder.write_json("environment.json", {**times, **describe_environment(), "imported": account})
+            # Written last: a folder without it is no run yet.
+            begin_run(
+                *(folder, items),
                 identity=run_identity,
                 cell=cell,
                 description="",
-                **describe_items(items),
                 experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
                 warnings=(*items.notes, *_warnings(results, counts, predictions)),
             )
-            # Written last: a folder without it is no run yet.
-            begin_run(folder, record, items)
             return score_cell(folder, items)
 
     def _is_expected(self, prediction: Prediction) -> bool:

@@ -14,8 +14,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from medexam.experiments import digest_of
 from medexam.inputs import UnreadableError, first_line
+from medexam.specs import digest
 from medexam_companions.harnesses.imports.document import last_question, lettered_options, listed_texts
 from medexam_companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -211,6 +211,6 @@ def _show(about: Record, paths: str) -> str:
     lines = []
     for name, value in settings.items():
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        text_of_value = f"{' '.join(text[:_SHOWN].split())} {digest_of(value)}" if len(text) > _SHOWN else str(value)
+        text_of_value = f"{' '.join(text[:_SHOWN].split())} {digest({'': value})}" if len(text) > _SHOWN else str(value)
         lines += [f"{name} {text_of_value}"] * (value not in (None, "", {}, []))
     return ", ".join(lines)
