@@ -3,7 +3,6 @@ from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
 from .kept import kept_calls as kept_calls
 from .lm import EngineLM as EngineLM
-from .lm import build_lm as build_lm
 from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .program_output import ProgramOutput as ProgramOutput

@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from evidence_figures import figures
 from medexam.measures import compute_metrics
-from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
+from medexam.predictions import Prediction, Reason, RetrievedPassage, Status
 from medexam.questions import Gold
 
 FOUND = [{"id": name, "source": "s", "score": 1.0} for name in "abc"]
@@ -72,7 +72,7 @@ def test_citations_are_counted_as_numpy_counts_them(questions) -> None:
 
 
 def test_queries_are_averaged_over_all_questions(questions) -> None:
-    one = FollowUp(query="q", passages=())
+    one = {"query": "q", "passages": ()}
     shapes = [((one, one), (one,)), ((one,),), ()]
     predictions = [
         _prediction(number, 3, rounds=rounds, passages=[RetrievedPassage(**FOUND[0])] if rounds else [])

@@ -15,7 +15,8 @@ from typing import Any, cast
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import FollowUp, Reason
+from medexam.predictions import Reason
+from medexam.predictions.core import FollowUp
 from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls

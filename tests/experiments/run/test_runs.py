@@ -7,9 +7,8 @@ import pytest
 import medexam
 from medexam.errors import EndpointUnreachableError, RunFolderError
 from medexam.model_calls import Sampling
-from medexam.programs import build_lm
+from medexam.programs import EngineLM
 from medexam.serve import ScriptedEngine
-from medexam.specs import ModelSpec
 from scripted_engines import LAST_MADE, MADE
 
 
@@ -166,8 +165,7 @@ def test_a_prompt_that_is_too_long_is_unanswered_and_a_failure_is_pending(ask, s
 
 @pytest.mark.parametrize("name", ["openai/gpt-5", "openai/o3-mini", "openai/gpt-4o"])
 def test_no_name_of_a_model_changes_its_settings(name) -> None:
-    model = ModelSpec(engine="litellm", name=name, temperature=0.5, max_tokens=2048, seed=3)
-    sampling = Sampling.of(build_lm(model, ScriptedEngine({})).kwargs)
+    sampling = Sampling.of(EngineLM(ScriptedEngine({}), name, temperature=0.5, max_tokens=2048, seed=3).kwargs)
     assert (sampling.max_tokens, sampling.temperature, sampling.seed) == (2048, 0.5, 3)
 
 
