@@ -70,6 +70,10 @@ class PlanSettings:
             help="US dollars for a million tokens of prompts and for a million of replies, such as 0.15,0.60.",
         ),
     ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", min=0, help="Spend at most this many US dollars, those in flight included."),
+    ] = None
     limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")] = (
         None
     )
@@ -107,10 +111,6 @@ class RunSettings(PlanSettings):
         ),
     ] = False
     max_failures: FailuresOption = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(metavar="USD", min=0, help="Spend at most this many US dollars, those in flight included."),
-    ] = None
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Spend at most N tokens, those in flight included.")
     ] = None
@@ -222,6 +222,7 @@ def _plan(
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_spec
+    from medexam.experiments.plan.document import describe_excess
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}
@@ -236,6 +237,8 @@ def _plan(
         fresh=fresh,
         repeat=repeat,
     )
+    if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
+        print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
     for tree, overrides in planned.entries:
@@ -248,7 +251,7 @@ def _plan(
 
 def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
     """Plan the pending questions of a run; raises `SpecError` for what would change what it asks."""
-    changes = [name for name in PlanSettings.__dataclass_fields__ if name != "runs_dir"]
+    changes = [name for name in PlanSettings.__dataclass_fields__ if name not in ("max_cost", "runs_dir")]
     if specs or any(getattr(settings, name) for name in changes) or settings.fresh or settings.repeat:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "

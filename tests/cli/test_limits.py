@@ -112,8 +112,11 @@ def test_no_more_questions_are_in_flight_than_are_allowed(medexam, write, wire) 
     assert wire.most == 3
 
 
-def test_a_plan_says_what_it_may_cost(medexam, write) -> None:
-    assert "Price, by the given price: " in medexam("plan", write())[1]
+def test_a_plan_that_may_cost_more_than_its_limit_says_so(medexam, write) -> None:
+    _, out, err = medexam("plan", write(), "--max-cost", "0.0001")
+    assert re.search(r"warning: the plan may cost \$0\.\d+, and --max-cost is \$0\.0001", err)
+    assert "Price, by the given price: " in out
+    assert "may cost" not in medexam("plan", write(), "--max-cost", "5")[2]
 
 
 def test_what_any_cell_needs_is_looked_for_before_the_first_request(

@@ -231,9 +231,9 @@ def find_most(planned: PlannedCell) -> tuple[int, int, float]:
     return max(all_calls, 1), all_tokens, usd
 
 
-def _describe_prices(cells: Sequence[PlannedCell]) -> str | None:
-    """Describe in a line what the pending calls cost at most, as if each showed the first prompt; None where nothing is
-    billed or no price is known.
+def _estimate(cells: Sequence[PlannedCell]) -> tuple[float, float] | None:
+    """Estimate the dollars of the pending calls' prompts, and with the longest replies, as if each showed the first
+    prompt; None where nothing is billed or no price is known.
     """
     prompts_usd, replies_usd, has_price = 0.0, 0.0, False
     for planned in (one for one in cells if one.asks_model and one.pending):
@@ -241,12 +241,22 @@ def _describe_prices(cells: Sequence[PlannedCell]) -> str | None:
             calls, has_price = planned.count_calls(name), True
             prompts_usd += calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
             replies_usd += calls * reply * prices["completion_usd"]
-    if not has_price:
+    return (prompts_usd, prompts_usd + replies_usd) if has_price else None
+
+
+def describe_excess(cells: Sequence[PlannedCell], max_cost: float | None) -> str | None:
+    """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
+    if max_cost is None or (estimate := _estimate(cells)) is None or estimate[1] <= max_cost:
+        return None
+    return f"the plan may cost ${estimate[1]:.4f}, and --max-cost is ${max_cost:.4f}: it may stop before its end"
+
+
+def _describe_prices(cells: Sequence[PlannedCell]) -> str | None:
+    """Describe in a line what the pending calls cost at most; None where that is not known."""
+    if (estimate := _estimate(cells)) is None:
         return None
     by_spec = all(model.price is not None for planned in cells for model in planned.models.values())
     source = "the given price" if by_spec else "litellm's list"
     # More places of what is less than ten cents.
-    prompts, most = (
-        f"${usd:.{2 if usd >= 0.1 or not usd else 4}f}" for usd in (prompts_usd, prompts_usd + replies_usd)
-    )
+    prompts, most = (f"${usd:.{2 if usd >= 0.1 or not usd else 4}f}" for usd in estimate)
     return f"Price, by {source}: {prompts} for prompts, at most {most} with the longest replies."
