@@ -384,7 +384,7 @@ class _Probe:
         """
 
         async def takes(fields: dict[str, int | float]) -> bool:
-            body = {"temperature": 1.0, "seed": 23, "max_tokens": 1, **fields}
+            body: dict[str, Any] = {"temperature": 1.0, "seed": 23, "max_tokens": 1, **fields}
             if completes:
                 return bool(await self._complete(_PROMPT, **body))
             return bool((await self.chat({"messages": [_user("Hello")], **body})).get("choices"))
