@@ -82,6 +82,16 @@ def read_signature(text: str) -> SignatureText:
     return signature
 
 
+def _check_count(steps: tuple[Any, ...], least: int = 1) -> tuple[Any, ...]:
+    # A minimum of pydantic's is also said of steps that are left out because they are wrong.
+    if len(steps) < least:
+        raise ValueError(f"a list of {'branches' if least > 1 else 'steps'} needs {least} or more")
+    return steps
+
+
+_ANY, _SEVERAL = AfterValidator(_check_count), AfterValidator(lambda branches: _check_count(branches, 2))
+
+
 class Limit(Spec):
     """A condition on a number."""
 
@@ -350,7 +360,7 @@ class AllStep(StepSpec):
     """Do several steps side by side; each sees the fields as they were before."""
 
     step: ClassVar[str] = "all"
-    all: Annotated[tuple["Branch", ...], Field(min_length=2)]
+    all: Annotated[tuple["Branch", ...], _SEVERAL]
     """Branches, two or more: a step each, or a list of steps."""
     combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
@@ -405,7 +415,7 @@ else:
     Step = Annotated[Annotated[Union[(*_tagged,)], Discriminator(_step_name)], BeforeValidator(_one_step)]
 
 
-Steps = Annotated[tuple[Step, ...], Field(min_length=1)]
+Steps = Annotated[tuple[Step, ...], _ANY]
 Branch = Annotated[
     Steps, BeforeValidator(lambda branch: [branch] if isinstance(branch, Mapping | StepSpec) else branch)
 ]
