@@ -26,7 +26,7 @@ def judging(*, supported: bool, helps: str = "ac", answer: str = "{Answer: 3}"):
 def test_answers_in_words_of_every_format_are_judged(ask_task, tasks, form, supported) -> None:
     hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
     program = {"kind": "retrieve_verify", "then": "by_format", "answer_format": form, "unsupported": "abstain", "k": 3}
-    reply = judging(supported=supported, answer="True" if form == "free" else "")
+    reply = judging(supported=supported, answer="True")
     assert len(tasks) == 7
     for task in tasks.values():
         asked = ask_task(program, task, reply, finder=SimpleNamespace(find=lambda _: hits))
