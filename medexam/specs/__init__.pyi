@@ -9,7 +9,6 @@ from .identity import IDENTITY_SCHEMA as IDENTITY_SCHEMA
 from .identity import build_identity as build_identity
 from .identity import differing_keys as differing_keys
 from .identity import digest as digest
-from .loading import library_names as library_names
 from .loading import load_document as load_document
 from .loading import parse_overrides as parse_overrides
 from .matrix import build_cells as build_cells

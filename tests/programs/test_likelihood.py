@@ -6,7 +6,7 @@ import pytest
 
 import medexam
 from medexam.errors import SpecError
-from medexam.predictions import Reason, Status, normalise_scores
+from medexam.predictions import Reason, Status
 from one_question import STEM
 
 ABC = ("a", "b", "c")
@@ -157,10 +157,6 @@ def test_any_orders_are_averaged_by_option(weigh, read, orders) -> None:
     masses = [sum(weights[text] / (1 + place) for place, text in enumerate(order)) for order in shown]
     mass = sum(masses) / len(masses) if read == "label" else None
     assert asked.said.label_mass == (mass and pytest.approx(mass))
-
-
-def test_shares_sum_to_one() -> None:
-    assert math.fsum(normalise_scores({1: -700.0, 2: -701.0, 3: -2000.0}).values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
