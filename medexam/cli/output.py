@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from medexam.experiments.store.run_folder import RunFolder
     from medexam.experiments.store.stored_run import StoredRun
 
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html"}
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
 """Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""

@@ -44,6 +44,10 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
     latex: LatexOption = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every score as CSV: a row a run and group, a column a number."),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
@@ -92,11 +96,11 @@ def report(
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
 
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
     root = runs_dir or default_runs_dir()
     if watch:
         _write_again(runs or [root], root, html)
-    own = {"html": html, "plots": plots, "by": by, "protocol": protocol}
+    own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
     if layout is not None and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
     paths = [*run_paths([*filter(None, [baseline]), *(runs or [])], root), *([] if runs else [root])]
@@ -119,6 +123,8 @@ def report(
             write_file(new_report.markdown(), markdown)
         if latex is not None:
             write_file(new_report.latex(), latex, "--latex")
+        if csv is not None:
+            write_file(new_report.csv(), csv, "--csv")
         print_json(new_report.document()) if as_json else print_blocks(Terminal(), new_report.blocks())
 
 

@@ -283,6 +283,13 @@ def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> No
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks
 
+    for run in runs:
+        metrics = run.metrics
+        if metrics.without_passages > metrics.n / 10:
+            print_notice(
+                f"warning: {run.folder.name}: the search found no passage for {metrics.without_passages:,} of "
+                f"{metrics.n:,} questions: check that the corpus is in their language and was read correctly"
+            )
     if as_json:
         print_json([run.document() for run in runs])
     if as_json or not runs:

@@ -5,6 +5,7 @@ that a run has: killed with failures, then widened and finished, then narrowed. 
 so that the folder holds the files of an earlier state.
 """
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -223,12 +224,36 @@ def check_tables(tables: list[list[list[str]]], documents: dict[str, dict], *, m
                 assert parse_figure(row[headers.index(program)]) == as_shown(measure), (program, facet, row[0])
 
 
+def check_csv(path: Path, documents: dict[str, dict]) -> None:
+    """A row a run and group has every measure in a column of its own, and the ends of its interval in two more."""
+    with path.open(newline="") as file:
+        rows = {(row["program"], row["facet"], row["group"]): row for row in csv.DictReader(file)}
+    for program, document in documents.items():
+        metrics = document["metrics"]
+        parts = {("", ""): metrics} | {
+            (facet, group): scores for facet, groups in metrics["by"].items() for group, scores in groups.items()
+        }
+        for (facet, group), scores in parts.items():
+            row = rows.pop((program, facet, group))
+            assert [int(row[name]) for name in ("n", "right", "wrong")] == [
+                scores["n"],
+                scores["right"],
+                scores["wrong"],
+            ]
+            for name, measure in scores["measures"].items():
+                low, high = measure["interval"] or (None, None)
+                for column, value in ((name, measure["value"]), (f"{name}_low", low), (f"{name}_high", high)):
+                    found = row.get(column) or None
+                    assert (found and float(found)) == (value and pytest.approx(value, rel=1e-5)), (program, column)
+    assert not rows
+
+
 def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, spec, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
     kinds = [{"kind": "zero_shot"}, {"kind": "longest"}, *({"kind": "blind", "option": each} for each in (1, 2, 3, 4))]
     run(spec("{Answer: 2}", program=None, matrix={"program": kinds}), "--limit", 90)
-    files = {name: tmp_path / f"runs.{name}" for name in ("md", "tex", "html")}
-    options = {"md": "--markdown", "tex": "--latex", "html": "--html"}
+    files = {name: tmp_path / f"runs.{name}" for name in ("md", "tex", "csv", "html")}
+    options = {"md": "--markdown", "tex": "--latex", "csv": "--csv", "html": "--html"}
     flags = [part for name, path in files.items() for part in (options[name], path)]
     code, out, err = medexam("report", "runs", "--by", "language", *flags, "--json")
     assert code == 0, err
@@ -237,6 +262,7 @@ def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, sp
     check_tables(markdown_tables(files["md"].read_text()), documents, matrices=False)
     check_tables(latex_tables(files["tex"].read_text()), documents, matrices=True)
     check_tables([*Page(files["html"].read_text()).tables.values()], documents, matrices=True)
+    check_csv(files["csv"], documents)
     terminal = medexam("report", "runs")[1]
     for program, document in documents.items():
         (line,) = (line for line in terminal.splitlines() if re.match(rf"{program} +(?:- +)?(?:scripted +)?\d", line))

@@ -100,6 +100,7 @@ def test_a_run_says_that_its_queries_found_nothing(medexam, spec, tmp_path, of_n
     path = spec(dataset={"kind": "choice", "path": "own.jsonl", "language": "es"}, program=asked)
     code, _, err = medexam("run", path)
     assert code == 0, err
+    assert ("the search found no passage for 1 of 4 questions: check that the corpus" in err) is said
 
 
 def test_a_run_finds_the_index_of_the_same_chunks(medexam, look_up, corpus, encoder, cache, tmp_path) -> None:

@@ -15,6 +15,7 @@ from medexam.experiments.report.plots.drawing import write_plots
 from medexam.experiments.report.plots.runs import plot_runs
 from medexam.experiments.report.run_blocks import facet_matrices, report_blocks, run_report
 from medexam.experiments.report.run_tables import find_added_tables
+from medexam.experiments.report.scores_csv import render_scores
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.protocol import read_protocol
@@ -53,6 +54,10 @@ class Report(Displayed):
     def latex(self) -> str:
         """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""
         return render_latex([*report_blocks(self.runs, self._extra), *facet_matrices(self.runs)])
+
+    def csv(self) -> str:
+        """Render every score as CSV: a row a run and group, a column a number."""
+        return render_scores(self.runs)
 
     def write_page(self, path: Path) -> str:
         """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""
