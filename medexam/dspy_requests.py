@@ -75,10 +75,10 @@ def read_dialogue(turns: list[dict[str, Any]], settings: Mapping[str, Any]) -> D
     """
     if writable(turns) != turns:
         raise ValueError("the messages contain text that is not valid Unicode, which no server takes")
-    given = {name: value for name, value in settings.items() if value is not None and name not in _OF_DSPY}
-    if isinstance(given.get("stop"), str):
-        given["stop"] = [given["stop"]]
-    sampling, fields = Sampling.of(given), {name: given[name] for name in given if name not in SAMPLED}
+    own_fields = {name: value for name, value in settings.items() if value is not None and name not in _OF_DSPY}
+    if isinstance(own_fields.get("stop"), str):
+        own_fields["stop"] = [own_fields["stop"]]
+    sampling, fields = Sampling.of(own_fields), {name: own_fields[name] for name in own_fields if name not in SAMPLED}
     if isinstance(form := fields.get("response_format"), type):
         fields["response_format"] = json_schema_format(form)
     words = [*map(_words, turns)]

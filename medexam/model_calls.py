@@ -42,8 +42,8 @@ class Sampling(NamedTuple):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
         """Return what the settings of a language model say of it."""
-        given = {name: settings[name] for name in cls._fields if settings.get(name) is not None}
-        return cls(**{**given, "stop": tuple(given.get("stop", ()))})
+        values = {name: settings[name] for name in cls._fields if settings.get(name) is not None}
+        return cls(**{**values, "stop": tuple(values.get("stop", ()))})
 
     def changed(self, **fields: Any) -> "Sampling":
         """Return the same with other `fields`."""

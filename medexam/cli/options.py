@@ -82,9 +82,9 @@ def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     flat: list[Parameter] = []
     for one in parameters:
-        kept = [(one.name, one.default, one.annotation)]
+        entries = [(one.name, one.default, one.annotation)]
         if one.name in models:
-            kept = [(field.name, field.default, field.type) for field in fields(models[one.name])]
+            entries = [(field.name, field.default, field.type) for field in fields(models[one.name])]
         flat += [
             Parameter(
                 name,
@@ -92,7 +92,7 @@ def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
                 default=Parameter.empty if default is MISSING else default,
                 annotation=kind,
             )
-            for name, default, kind in kept
+            for name, default, kind in entries
         ]
     call.__dict__["__signature__"] = Signature(flat)
     return call
@@ -103,14 +103,14 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
 
     `reason` says what they need, or which option to leave out.
     """
-    given = [
+    flags = [
         parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
         for parameter in context.command.params
         if parameter.name in names and (source := context.get_parameter_source(str(parameter.name)))
         if source.name == "COMMANDLINE"
     ]
-    if given:
-        raise SpecError(f"{', '.join(given)}: {reason}")
+    if flags:
+        raise SpecError(f"{', '.join(flags)}: {reason}")
 
 
 def refuse_others(context: typer.Context, names: Collection[str], reason: str) -> None:

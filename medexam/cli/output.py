@@ -55,13 +55,13 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
         print_pages(*copies)
 
 
-def print_pages(sent: Sequence[Any], tracking_uri: str) -> None:
+def print_pages(copies: Sequence[Any], tracking_uri: str) -> None:
     """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
     from medexam.experiments.track import RUNS_PAGE, own_tracking_uri, sqlite_path
 
     address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")):
-        for experiment_id in dict.fromkeys(ids.experiment_id for ids in sent):
+        for experiment_id in dict.fromkeys(ids.experiment_id for ids in copies):
             sys.stderr.write(f"The MLflow UI: {RUNS_PAGE.format(address.rstrip('/'), experiment_id)}\n")
     elif path is not None and tracking_uri == own_tracking_uri(path.parent):
         is_near = path.parent.is_relative_to(Path.cwd())

@@ -185,10 +185,10 @@ def scale_picture(content: bytes, longest_side: int, name: str) -> str:
                 kind = "JPEG" if picture.format == "JPEG" else "PNG"
                 upright = picture.getexif().get(_ORIENTATION, 1) == 1 and picture.mode in ("L", "RGB")
                 if picture.format != kind or not upright or max(picture.size) > longest_side:
-                    written = io.BytesIO()
+                    target = io.BytesIO()
                     quality = {"quality": 90} if kind == "JPEG" else {}
-                    _draw(picture, longest_side).save(written, kind, **quality)
-                    content = written.getvalue()
+                    _draw(picture, longest_side).save(target, kind, **quality)
+                    content = target.getvalue()
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise DatasetError(f"picture {name}: is not a complete picture ({error}): copy it again") from None
     return f"data:image/{kind.lower()};base64,{base64.b64encode(content).decode('ascii')}"

@@ -376,7 +376,7 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
             start_time_ns=begin,
         )
         for call in prediction.calls:
-            given = call.model_dump(
+            fields = call.model_dump(
                 mode="json", include={"messages", "prompt", "pictures", "choices", "texts"}, exclude_none=True
             )
             tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
@@ -385,7 +385,7 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
                 "ask",
                 "CHAT_MODEL",
                 root,
-                {**given, **call.sampling, **call.fields},
+                {**fields, **call.sampling, **call.fields},
                 {"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
                 start_time_ns=begin,
             )

@@ -43,7 +43,7 @@ class GuidedAdapter(dspy.ChatAdapter):
             raise dspy.LMUnsupportedFeatureError("guided answers take text alone; ask with answer_format: free")
         transcript = ""
         texts: dict[str, str] = {}
-        chosen: set[str] = set()
+        values: set[str] = set()
         for name, field in signature.output_fields.items():
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
@@ -52,7 +52,7 @@ class GuidedAdapter(dspy.ChatAdapter):
             (generation,) = await ask_model(lm, Dialogue(chat, opening, sampling, choices or None))
             # Servers differ in whether the text at which they stopped is part of the reply.
             texts[name] = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
-            chosen |= {name} if choices else set()
+            values |= {name} if choices else set()
             transcript = f"{opening}{texts[name]}\n\n"
         outputs: Fields = {}
         for name in texts:
@@ -63,7 +63,7 @@ class GuidedAdapter(dspy.ChatAdapter):
                 outputs |= self.parse(alone, f"[[ ## {name} ## ]]\n{texts[name]}\n\n")
             except dspy.AdapterParseError:
                 # What was chosen keeps its value beside an output that does not parse.
-                if not chosen:
+                if not values:
                     raise
                 outputs[name] = None
         return [outputs]

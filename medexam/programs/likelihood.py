@@ -87,8 +87,8 @@ class OptionLikelihood(ExamProgram):
         very beginning of the assistant's turn where it is a dialogue; nothing is sampled, so no setting matters.
         """
         spec = self.spec
-        asked = user_turn(question.printed if spec.shows_options else question.asked)["content"]
-        context = Template(predictor.signature.instructions).substitute(question=asked)
+        text = user_turn(question.printed if spec.shows_options else question.asked)["content"]
+        context = Template(predictor.signature.instructions).substitute(question=text)
         lead = "" if spec.chat_template or context[-1:].isspace() else " "
         texts = [f"{lead}{option.number if spec.read == 'label' else option.text}" for option in question.options]
         is_label = spec.read == "label"

@@ -132,9 +132,9 @@ class EngineLM(dspy.LM):
             dialogue = draws.redraw(dialogue, self.model)
         if keeper is None:
             return cast("list[Generation]", await self.live_engine.reply(dialogue))
-        sent = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
-        record = ModelCall.of(sent, self._asked)
-        places = keeper.begin(record, sent.sampling.samples)
+        request = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
+        record = ModelCall.of(request, self._asked)
+        places = keeper.begin(record, request.sampling.samples)
         keeper.fault = None
         try:
             generations: list[Generation] = await self.live_engine.reply(dialogue)

@@ -80,8 +80,8 @@ def build_prediction(
     else:
         fields |= {"status": Status.UNANSWERED, "reason": _unanswered(outcome, generation)}
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
-    given = {name: value for name, value in fields.items() if value is not None}
-    return Prediction(question=question.key, program=program, spec_digest=spec_digest, calls=tuple(calls), **given)
+    values = {name: value for name, value in fields.items() if value is not None}
+    return Prediction(question=question.key, program=program, spec_digest=spec_digest, calls=tuple(calls), **values)
 
 
 def _unanswered(outcome: ProgramOutput, generation: Generation | None) -> Reason:

@@ -88,7 +88,7 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
     questions = {
         row.question.number: row for row in draft.rows if isinstance(row, Row) if row.question.number in numbers
     }
-    shown = {n: tuple(_fold(option.text) for option in row.question.options) for n, row in questions.items()}
+    option_texts = {n: tuple(_fold(option.text) for option in row.question.options) for n, row in questions.items()}
     cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
     for row in draft.sample.rows:
         for column, value in row.record.items() if isinstance(row.record, Mapping) else ():
@@ -103,7 +103,10 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
             plain_name(path) in word_lists("records")["labels"]
             # Or what stands within a cell of options are these.
             or all(
-                _fold(value).endswith(shown[number]) for number, values in filled if number in shown for value in values
+                _fold(value).endswith(option_texts[number])
+                for number, values in filled
+                if number in option_texts
+                for value in values
             )
         ):
             yield path, "options"

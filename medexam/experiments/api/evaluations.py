@@ -110,8 +110,8 @@ class Evaluate(dspy.Evaluate):
         metric, devset = metric or self.metric, self.devset if devset is None else list(devset)
         if metric is None or not devset:
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
-        asked = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
-        planned = self._plan(asked, dspy.settings.lm, devset)
+        example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
+        planned = self._plan(example_program, dspy.settings.lm, devset)
         if (line := describe_lent(planned)) is not None:
             write_notice(line)
         ways_out = "or start over with fresh=True"
@@ -123,7 +123,7 @@ class Evaluate(dspy.Evaluate):
         send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
-        evaluation = _collect(asked, stored, stop)
+        evaluation = _collect(example_program, stored, stop)
         files = {name: files.get(name) or getattr(self, name) for name in ("save_as_csv", "save_as_json")}
         display_table = self.display_table if display_table is None else display_table
         if display_table is not False or any(files.values()):

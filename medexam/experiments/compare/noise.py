@@ -79,12 +79,12 @@ def measure_repeats(
         return None
     data = data.only(keys)
     scores = [_score(benchmark, data, asking) for asking in askings]
-    chosen = [place for place, each in enumerate(scores) if len(each) >= ENOUGH * len(scores[0])]
-    keys = [key for key in keys if all(key in scores[place] for place in chosen)]
-    if len(chosen) < 2 or len(keys) < 2:
+    places = [place for place, each in enumerate(scores) if len(each) >= ENOUGH * len(scores[0])]
+    keys = [key for key in keys if all(key in scores[place] for place in places)]
+    if len(places) < 2 or len(keys) < 2:
         return None
-    answers = [[_answer(askings[place][key]) for key in keys] for place in chosen]
-    return measure_noise(np.array([[scores[place][key] for key in keys] for place in chosen]), answers)
+    answers = [[_answer(askings[place][key]) for key in keys] for place in places]
+    return measure_noise(np.array([[scores[place][key] for key in keys] for place in places]), answers)
 
 
 def _score(benchmark: Benchmark[Any, Any], data: AnySet, asking: Predictions) -> Mapping[str, float]:

@@ -58,7 +58,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
     labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "metric": score_output,
         **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
     }
@@ -108,7 +108,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
     if kind == "mipro" and find_spec("optuna") is None:
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
     make, settings = ours[kind] if kind in ours else (load_object(spec.kind, OPTIMIZERS), {})
-    optimizer, sets = make_optimizer(spec, make, given | settings)
+    optimizer, sets = make_optimizer(spec, make, arguments | settings)
     with dspy.context(**{NAME: (short_name(kind), None)}):
         try:
             proposal = cast("Any", optimizer).compile(trials.student, **sets)

@@ -86,7 +86,7 @@ class Meter:
         The block puts what it took into the list. A failed or cancelled call may have cost as much as it could, and is
         counted so. Raises `StoppedError` if the budget does not allow it.
         """
-        limits, taken = self.limits, [most_tokens]
+        limits, amounts = self.limits, [most_tokens]
 
         def fits() -> bool:
             return limits.max_tokens is None or self.spent["tokens"] + most_tokens <= limits.max_tokens
@@ -105,11 +105,11 @@ class Meter:
             self._open += 1
             self.count(calls=1, tokens=most_tokens)
         try:
-            yield taken
+            yield amounts
         finally:
             async with self._call_ended:
                 self._open -= 1
-                self.count(tokens=taken[-1] - most_tokens)
+                self.count(tokens=amounts[-1] - most_tokens)
                 self._call_ended.notify_all()
 
     def count(self, **counts: int) -> None:

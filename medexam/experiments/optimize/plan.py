@@ -107,9 +107,9 @@ def plan_optimization(
     check_demonstrations(cell.program, program, tested.questions)
     if optimizer.is_class:
         lm = dspy.LM("medexam/run")
-        given = dict.fromkeys(GIVEN, lm) | {"metric": score_output}
+        arguments = dict.fromkeys(GIVEN, lm) | {"metric": score_output}
         with dspy.context(lm=lm):
-            make_optimizer(optimizer, load_object(optimizer.kind, OPTIMIZERS), given)
+            make_optimizer(optimizer, load_object(optimizer.kind, OPTIMIZERS), arguments)
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(AnsweringProgram):
             module.weighs = True

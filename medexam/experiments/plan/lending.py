@@ -39,9 +39,9 @@ def with_lender(cell: PlannedCell) -> PlannedCell:
             with suppress(RunFolderError):
                 answered = keys & _answered_by_one(folder, None)[1]
                 lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
-    taken = tuple(question for question in cell.pending if question.key in lent)
+    lent_questions = tuple(question for question in cell.pending if question.key in lent)
     pending = tuple(question for question in cell.pending if question.key not in lent)
-    return replace(cell, lender=lender, lent=taken, pending=pending)
+    return replace(cell, lender=lender, lent=lent_questions, pending=pending)
 
 
 def take_lent(cell: PlannedCell, identity: ModelIdentity | None) -> PlannedCell:

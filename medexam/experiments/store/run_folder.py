@@ -390,10 +390,10 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
 
     MLflow's files and pages, which `runs/*` in a shell names too, are left out.
     """
-    given = [*runs]
+    all_runs = [*runs]
     return [
         _find_path(run, runs_dir)
-        for run in [run for run in given if not (_BYSTANDER.fullmatch(run.name) and run.exists())] or given
+        for run in [run for run in all_runs if not (_BYSTANDER.fullmatch(run.name) and run.exists())] or all_runs
     ]
 
 
@@ -451,7 +451,7 @@ def runs_inside(path: Path) -> list[RunFolder]:
     Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
     """
     places: dict[RunFolder, tuple[str, int]] = {}
-    began: dict[str, str] = {}
+    starts: dict[str, str] = {}
     for folder in map(RunFolder, sorted(path.iterdir()) if path.is_dir() else []):
         if folder.exists():
             record, environment = dict[str, Any](), dict[str, Any]()
@@ -461,5 +461,5 @@ def runs_inside(path: Path) -> list[RunFolder]:
             experiment = str(record.get("experiment_digest", folder.name))
             places[folder] = experiment, int(record.get("place", 0))
             start_time = str(environment.get("started_at", ""))
-            began[experiment] = min(start_time, began.get(experiment, start_time))
-    return sorted(places, key=lambda folder: (began[places[folder][0]], *places[folder]))
+            starts[experiment] = min(start_time, starts.get(experiment, start_time))
+    return sorted(places, key=lambda folder: (starts[places[folder][0]], *places[folder]))

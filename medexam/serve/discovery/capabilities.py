@@ -162,12 +162,12 @@ class Capabilities(FrozenModel):
 
     def describe(self) -> dict[str, str]:
         """Return what was found out, in words."""
-        found = {"guided_by": self.guided_by, "reads": sorted(self.reads), "print": self.identity.print}
-        found |= self.model_dump(exclude=_UNSHOWN) | {f"refuses {name}": text for name, text in self.refusals.items()}
+        entries = {"guided_by": self.guided_by, "reads": sorted(self.reads), "print": self.identity.print}
+        entries |= self.model_dump(exclude=_UNSHOWN) | {f"refuses {name}": text for name, text in self.refusals.items()}
         words = {True: "yes", False: "no"}
         return {
             name.replace("_", " "): words.get(value, "") if isinstance(value, bool) else str(value)
-            for name, value in found.items()
+            for name, value in entries.items()
             if value not in (None, "", [], {})
         }
 

@@ -296,14 +296,14 @@ class ClientEngine:
             return await self._choose_in_chat(messages, prefill, choices, sampling)
         replies = await self._choices.submit(self._choice_body(self._fields(sampling, choosing=True), ids), prompt)
         self._enforced["prefill"] += 1
-        by_token, chosen = dict(zip(ids, choices, strict=True)), []
+        by_token, generations = dict(zip(ids, choices, strict=True)), []
         for generation, tokens in replies:
             # A server that returns no tokens returns a text, however it is spaced.
             texts = (choice for choice in choices if choice.strip() == generation.words.strip())
             if (choice := by_token.get(tokens[0]) if tokens else next(texts, None)) is None:
                 raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
-            chosen.append(replace(_become(generation, choice), finish_reason="stop"))
-        return chosen
+            generations.append(replace(_become(generation, choice), finish_reason="stop"))
+        return generations
 
     # A run has as many bodies as numbers of options.
     def _build_choice_body(self, fields: str, ids: tuple[int, ...]) -> str:

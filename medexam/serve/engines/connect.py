@@ -63,12 +63,12 @@ async def connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
             return fault
 
     outcomes = dict(zip(endpoints, await asyncio.gather(*map(probe, endpoints)), strict=True))
-    seen = {endpoint: outcome for endpoint, outcome in outcomes.items() if isinstance(outcome, Capabilities)}
+    records = {endpoint: outcome for endpoint, outcome in outcomes.items() if isinstance(outcome, Capabilities)}
     silent = [outcome for outcome in outcomes.values() if isinstance(outcome, EndpointSilentError)]
-    if not seen:
+    if not records:
         raise silent[0]
-    first = next(iter(seen.values()))
-    record = _agree(list(seen.values()))
+    first = next(iter(records.values()))
+    record = _agree(list(records.values()))
     _check_needs(needs, record)
 
     def open_server(endpoint: Endpoint) -> Server:
@@ -83,7 +83,7 @@ async def connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
         await check_same(server.endpoint, first, timeout_s=timeout_s)
 
     pool = ServerPool(
-        map(open_server, seen),
+        map(open_server, records),
         spec.timeout_s,
         wait_s=0.0 if spec.endpoints and spec.registry is None else spec.wait_s,
         find=partial(find_endpoints, spec.model_copy(update={"name": first.model})),

@@ -119,9 +119,9 @@ class DSPyModelEngine(LookedAtModel):
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list; the model's settings hold where it says nothing."""
-        given = dialogue.sampling.fields()
-        given |= dict.fromkeys(LIMITS) if "max_tokens" in given else {}
-        own = {name: value for name, value in self._settings.items() if name not in given}
+        fields = dialogue.sampling.fields()
+        fields |= dict.fromkeys(LIMITS) if "max_tokens" in fields else {}
+        own = {name: value for name, value in self._settings.items() if name not in fields}
         request = build_request(self._lm.model, dialogue.with_fields({**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(request, cache=False)

@@ -117,8 +117,8 @@ class ScriptedEngine:
         text, stopped = cut_at_stop(reply.text.removeprefix(dialogue.opening), dialogue.sampling.stop)
         if dialogue.choices:
             # The longest choice that the text begins with, else the first one.
-            begun = (choice for choice in dialogue.choices if text.strip().startswith(choice.strip()))
-            text, stopped = max(begun, key=len, default=dialogue.choices[0]), True
+            matches = (choice for choice in dialogue.choices if text.strip().startswith(choice.strip()))
+            text, stopped = max(matches, key=len, default=dialogue.choices[0]), True
         words = [*(_words(turn["content"]) for turn in messages), dialogue.opening]
         calls = (ToolCall(**{"id": f"call_{place}", "args": {}, **call}) for place, call in enumerate(reply.tool_calls))
         return [

@@ -165,8 +165,8 @@ def answer(model: LocalModel, jobs: Sequence[Job]) -> list[list[Generation]]:
             for number, row in enumerate(job.rows)
         ]
         steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
-    written = iter(model.generate(rows, max(job.budget for job in jobs), steps))
-    return [job.finish([next(written) for _ in job.rows]) for job in jobs]
+    sequences = iter(model.generate(rows, max(job.budget for job in jobs), steps))
+    return [job.finish([next(sequences) for _ in job.rows]) for job in jobs]
 
 
 def _count_room(model: LocalModel, prompt: int, reply: int) -> int | None:

@@ -126,7 +126,7 @@ def _ask(step: AskingStep, place: str, fields: Types) -> Types:
 
 def _all(step: AllStep, place: str, fields: Types, before: dict[str, Types]) -> Types:
     writers: dict[str, int] = {}
-    written: Types = {}
+    types: Types = {}
     for position, branch in enumerate(step.all):
         branch_place = f"{place}.all.{position}"
         new = _follow(branch, branch_place, fields, before)
@@ -139,8 +139,8 @@ def _all(step: AllStep, place: str, fields: Types, before: dict[str, Types]) -> 
                 "branches",
             )
         writers |= dict.fromkeys(new, position)
-        written |= new
-    return written if step.combine is None else {"answer": "int", "rationale": "str", **VOTE_FIELDS}
+        types |= new
+    return types if step.combine is None else {"answer": "int", "rationale": "str", **VOTE_FIELDS}
 
 
 def _read(name: str, place: str, fields: Types, *kinds: str) -> str:
