@@ -73,6 +73,7 @@ def test_a_wrong_parameter_is_named(programs, settings, says) -> None:
     ("text", "says"),
     [
         ("steps: []", "'asks' is missing or wrong"),
+        ("help: x\nasks: reply\nretriever: {}\nsteps: []", "'retriever' is missing or wrong"),
         ("help: x\nasks: nothing\nsteps: []", "'nothing' is missing or wrong"),
         ("help: x\nasks: reply\nsteps: [{ask: question -> b}]", "without an answer"),
         ("a: [", "not YAML"),

@@ -187,6 +187,8 @@ def _read_kind(path: Path, kind: str) -> type[KindSpec]:
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     template.setdefault("parameters", {})
+    if others := template.keys() - {"help", "asks", "parameters", "steps"}:
+        raise KeyError(*others)
     settings = [(of, name) for of in SETTINGS[template["asks"]] for name in of.model_fields]
     fields: Tree = {
         name: (of.model_fields[name].annotation, of.model_fields[name])
