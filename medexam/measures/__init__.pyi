@@ -3,6 +3,7 @@ from .benchmarks.base import Predictions as Predictions
 from .benchmarks.choice import OwnChoiceBenchmark as OwnChoiceBenchmark
 from .benchmarks.registry import find_benchmark as find_benchmark
 from .benchmarks.registry import find_stored_benchmark as find_stored_benchmark
+from .benchmarks.words import OpenExamBenchmark as OpenExamBenchmark
 from .benchmarks.words import ShortAnswerBenchmark as ShortAnswerBenchmark
 from .benchmarks.words import SpanBenchmark as SpanBenchmark
 from .benchmarks.words import WordsBenchmark as WordsBenchmark

@@ -73,7 +73,7 @@ def test_words_of_ones_own_are_split_by_any_column_of_their_file(medexam, by, tm
     rows = "What stores iron?,Ferritin,heart,1\nWhich bone?,Femur,lung,2\nWhich nerve?,Vagus,heart,1\n"
     (tmp_path / "words.csv").write_text(f"question,answer,topic,difficulty\n{rows}")
     (tmp_path / "replies.yaml").write_text('"*": [Ferritin, Ferritin]')
-    assert medexam("init", "words.csv")[0] == 0
+    assert medexam("init", "words.csv", "--kind", "short_answer")[0] == 0
     model = "model={engine: scripted, path: replies.yaml}"
     assert medexam("run", "words.yaml", "--set", model)[0] == 0
     (document,) = by("topic", "difficulty")

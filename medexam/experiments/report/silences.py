@@ -1,5 +1,6 @@
 """Why runs left much unanswered: a sentence for each with the commonest cause, an example, and what helps."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -30,6 +31,8 @@ CAUSES: Mapping[Reason, str] = MappingProxyType(
 """Why an asked model gave no answer -> the words of a sentence; questions that a program left blank are none."""
 _FREE = (Reason.UNPARSED, Reason.EMPTY, Reason.TRUNCATED, Reason.NOT_IN_CONTEXT)
 """Causes that guided answers exclude: a choice is made among what is legal, whatever else the model would write."""
+_CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
+"""A signature whose answer is chosen among the options where it is guided."""
 
 
 def silences(runs: Sequence[StoredRun]) -> list[str]:
@@ -66,7 +69,7 @@ def _silence(run: StoredRun, name: str) -> str | None:
         advice = "; program.answer_format=guided makes that impossible"
     elif first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         advice = "; a larger program.max_tokens leaves them room"
-    elif first is Reason.UNPARSED and (adapter := program.asking.adapter) is not None:
+    elif first is Reason.UNPARSED and (adapter := getattr(program, "adapter", None)) is not None:
         adapter_name = adapter.rpartition(":")[2]
         advice = f"; an answer must be in the format of the module's adapter, {adapter_name}, and be one of the options"
     cause_words = f"{most:,} of {metrics.n:,} {CAUSES[first]}{examples.get(first, '')}"
@@ -89,4 +92,6 @@ def _could_be_guided(run: StoredRun) -> bool:
     if run.record.identity.get("pictures"):
         # Such questions are asked as a chat, where structured outputs alone guide.
         ways = {"structured_outputs"}
-    return getattr(run.record.cell.program, "answer_format", None) == "free" and guided_by in ways
+    program = run.record.cell.program
+    is_choice = _CHOICE.search(getattr(program, "signature", "")) or getattr(program, "adapter", None) is None
+    return getattr(program, "answer_format", None) == "free" and bool(is_choice) and guided_by in ways

@@ -99,11 +99,10 @@ def test_the_option_that_is_entailed_most_wins_and_scores_are_kept(question) -> 
     assert (none.status, none.option_scores) == (Status.UNANSWERED, None)
 
 
-def test_labels_and_settings_below_a_kind() -> None:
+def test_labels() -> None:
     _, (spans,) = build_cells({"name": "x", "program": {"kind": "span_reader", "reader": "a/qa"}}, {})
     assert spans.program.label == "span_reader-qa-medcpt"
-    # A kind that needs a field may be given it so.
-    _, (entailed,) = build_cells({"name": "x", "program": {"kind": "entailment"}}, {"program.entailment.reader": "m"})
+    _, (entailed,) = build_cells({"name": "x", "program": {"kind": "entailment", "reader": "m"}}, {})
     assert entailed.program.label == "entailment-m-medcpt"
 
 
