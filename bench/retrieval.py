@@ -56,7 +56,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.files import cache_dir
-from medexam.retrievers import Corpus, Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
+from medexam.retrievers import Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
+from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import BATCH, Encoder, EncoderRecord
 from medexam.retrievers.vectors import VECTOR
 

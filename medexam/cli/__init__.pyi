@@ -1,4 +1,3 @@
-from .main import COMMANDS as COMMANDS
 from .main import load_command as load_command
 from .main import run_command as run_command
 from .main import walk_commands as walk_commands

@@ -100,6 +100,11 @@ class Paired:
     clusters: str
     """What the intervals resample if there are five or more."""
 
+    @classmethod
+    def of(cls, metrics: Sequence[Metrics], sheet: Sheet, clusters: str) -> Self:
+        """Compare the first run of the sheet with each other one."""
+        return cls(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), clusters)
+
     @property
     def measure(self) -> str:
         """The measure that runs are known by."""
@@ -183,7 +188,7 @@ def pair_runs(
         },
         units={POINTS: Unit.POINTS},
     )
-    return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), name)
+    return Paired.of(metrics, sheet, name)
 
 
 def _legible(sheet: Sheet) -> list[Measured]:

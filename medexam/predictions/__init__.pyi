@@ -4,4 +4,3 @@ from .core import Reason as Reason
 from .core import RetrievedPassage as RetrievedPassage
 from .core import Status as Status
 from .prediction import Prediction as Prediction
-from .prediction import normalise_scores as normalise_scores

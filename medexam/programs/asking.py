@@ -16,7 +16,6 @@ from medexam.programs.base import READING, ExamProgram, shown_input, shown_quest
 from medexam.programs.fields import AskedText
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
-from medexam.signatures import is_cut_in_thinking, split_thinking
 from medexam.signatures.answer_format import (
     answer_closing,
     answer_opening,
@@ -27,7 +26,7 @@ from medexam.signatures.answer_format import (
 )
 from medexam.signatures.citations import drop_citations
 from medexam.signatures.lenient import read_leniently
-from medexam.signatures.thinking import end_turn
+from medexam.signatures.thinking import end_turn, is_cut_in_thinking, split_thinking
 from medexam.signatures.word_files import Words
 from medexam.specs.programs.words import ReplySpec
 

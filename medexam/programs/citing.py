@@ -8,7 +8,8 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.wrapping import BehindText, behind_passages, fitted
 from medexam.questions import Question
-from medexam.signatures import render_answer, split_thinking
+from medexam.signatures import split_thinking
+from medexam.signatures.answer_format import render_answer
 from medexam.signatures.citations import CLOSING, OPENING, count_numbered, number_passages, read_citation
 from medexam.signatures.thinking import end_turn
 

@@ -11,7 +11,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Sampling
-from medexam.predictions import normalise_scores
+from medexam.predictions.prediction import normalise_scores
 from medexam.programs.base import ExamProgram, shown_question, user_turn
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.wrapping import Order, orders_of, shown_in

@@ -21,7 +21,7 @@ from medexam.programs.base import AskingProgram
 from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
-from medexam.signatures import is_cut_in_thinking
+from medexam.signatures.thinking import is_cut_in_thinking
 
 _WRITTEN = (Reason.UNPARSED, Reason.TRUNCATED)
 """Why a reply holds no answer though it is all words."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from datasets import load_from_disk
-from medexam.retrievers import read_manifest
 from retrievers.tiny_models import save_medcpt
 from table_cases import read_table
 
@@ -114,8 +113,8 @@ def test_a_run_finds_the_index_of_the_same_chunks(medexam, look_up, corpus, enco
     code, _, err = look_up(*settings)
     assert (code, "Encoding the corpus" in err) == (0, False)
     (index,) = (cache / "indexes").iterdir()
-    assert read_manifest(index).corpus.count == made["count"]
     known = set(load_from_disk(index)["id"])
+    assert len(known) == made["count"]
     found = {hit["id"] for row in _predictions(tmp_path, "guided_dense") for hit in row["passages"]}
     assert found <= known
     assert any("#" in name for name in found)

@@ -18,7 +18,8 @@ from wire_server import Wire, serving
 import medexam
 from generated.commands import EndError, call, refusing
 from generated.values import anything, by_schema, json_near, lines, names, near, spoilt, to_json
-from medexam.cli import COMMANDS
+from medexam.cli import walk_commands
+from medexam.plugins import added_names
 from medexam.serve import TIMING
 from medexam.specs import build_cells, load_document
 from medexam.text import writable
@@ -76,14 +77,14 @@ def commands(folder: Path, closing: ExitStack) -> Boundary:
     keys = st.sampled_from([*SPEC, *fields, "matrix.program", "metrics", "dataset.years", "", ".", "a.b.c", "dataset."])
     values = anything.map(lambda value: yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip())
     settings = st.tuples(keys, values).map(lambda pair: ["plan", "scene.yaml", "--set", "=".join(pair)])
-    known = st.sampled_from([name for name in COMMANDS if name not in ("ui", "serve", "demo")])
+    known = {name.split()[0] for name, _ in walk_commands()} - {"ui", "serve", "demo", *added_names("medexam.commands")}
     given = ["--json", "--limit", "--out", "--runs-dir", "scene.yaml", "corpus.jsonl", "-1", "headqa_sample", "="]
     more = st.lists(st.one_of(st.sampled_from(given), names.map(lambda name: name.replace("\0", ""))), max_size=3)
 
     def trial(words: list[str]) -> None:
         call(*words)
 
-    return st.one_of(settings, st.builds(lambda name, rest: [name, *rest], known, more)), trial
+    return st.one_of(settings, st.builds(lambda name, rest: [name, *rest], st.sampled_from(sorted(known)), more)), trial
 
 
 def files(folder: Path, closing: ExitStack) -> Boundary:

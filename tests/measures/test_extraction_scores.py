@@ -2,9 +2,10 @@
 
 import pytest
 
-from medexam.measures import ShortAnswerBenchmark, SpanBenchmark
+from medexam.measures import SpanBenchmark, find_benchmark
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import Task, TaskGold
+from medexam.specs import DatasetSpec
 from task_sets import SAME, make_nothing, make_span, make_task, score_tasks
 
 
@@ -52,7 +53,8 @@ def test_short_answers_have_the_spanish_rule_beside_in_spanish(language, measure
         "a": Prediction(question="a", status=Status.ANSWERED, text="the metformin", **SAME),
         "b": Prediction(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, **SAME),
     }
-    scores = score_tasks(ShortAnswerBenchmark, tasks, golds, said)
+    spec = DatasetSpec(kind="short_answer", path="none.jsonl")
+    scores = score_tasks(type(find_benchmark(spec)), tasks, golds, said)
     names = ["f1", "exact_match", "f1_spanish", "exact_match_spanish"]
     assert list(scores.items) == names[:measures]
     assert (scores.items["f1"], scores.items["exact_match"]) == ({"a": 1.0, "b": 0.0},) * 2

@@ -1,13 +1,14 @@
 """Paired statistics of answers in words, against enumeration and resampling written out, and scipy's own tests."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
-from medexam.measures import Sheet, compare_all, compare_groups, sign_flip_p
+from medexam.measures import Paired, Sheet
 
 
 def _question(key: str) -> str:
@@ -19,7 +20,14 @@ def _compare(*runs):
     keys = list(dict.fromkeys(key for run in runs for scores in run.values() for key in scores))
     names = [name for name in runs[0] if all(name in run for run in runs)]
     rows = {name: np.array([[run[name].get(key, np.nan) for key in keys] for run in runs]) for name in names}
-    return compare_all(Sheet(keys, [_question(key) for key in keys], rows))
+    pairs = Paired.of((), Sheet(keys, [_question(key) for key in keys], rows), "questions").pairs
+    return [pair.measures for pair in pairs]
+
+
+def _p(differences) -> float:
+    """The p-value of these differences of questions."""
+    (pair,) = _compare({"f1": _scores([0.0] * len(differences))}, {"f1": _scores(differences)})
+    return pair["f1"].p
 
 
 def _enumerated(differences) -> float:
@@ -48,13 +56,13 @@ def _scores(values, form: str = "t/{}") -> dict[str, float]:
     ],
 )
 def test_few_questions_are_enumerated(differences) -> None:
-    assert sign_flip_p(differences) == pytest.approx(_enumerated(differences))
-    assert sign_flip_p([-each for each in differences]) == pytest.approx(sign_flip_p(differences))
+    assert _p(differences) == pytest.approx(_enumerated(differences))
+    assert _p([-each for each in differences]) == pytest.approx(_p(differences))
 
 
-@pytest.mark.parametrize("differences", [[], [0.0, 0.0], [0.4], [0.4, 0.0, 1e-8], [0.3, -0.1, -0.2]])
+@pytest.mark.parametrize("differences", [[0.0, 0.0], [0.4], [0.4, 0.0, 1e-8], [0.3, -0.1, -0.2]])
 def test_nothing_that_differs_is_no_evidence(differences) -> None:
-    assert sign_flip_p(differences) == 1.0
+    assert _p(differences) == 1.0
 
 
 @pytest.mark.parametrize(("n", "shift"), [(40, 0.0), (60, 0.1), (150, 0.06)])
@@ -65,10 +73,10 @@ def test_many_questions_are_drawn(n, shift) -> None:
     differences = after - before
     signs = rng.integers(0, 2, (100_000, n), dtype=np.int8) * 2 - 1
     drawn = (abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean()
-    p = sign_flip_p(list(differences))
+    p = _p(differences)
     assert p == pytest.approx(drawn, abs=0.03)
     assert p == pytest.approx(ttest_rel(after, before).pvalue, abs=0.03)
-    assert sign_flip_p(list(differences)) == p
+    assert _p(differences) == p
 
 
 def test_the_interval_and_the_means_against_numpy() -> None:
@@ -136,7 +144,8 @@ def test_groups_are_a_family_of_their_own() -> None:
     keys = [*baseline, "t/99"]
     rows = np.array([[run.get(key, np.nan) for key in keys] for run in (baseline, *others)])
     group_of = [next((name for name, members in groups.items() if key in members), "none") for key in keys]
-    found = compare_groups(Sheet(keys, keys, {"f1": rows}, facets={"group": group_of}), "group")
+    sheet = Sheet(keys, keys, {"f1": rows}, facets={"group": group_of})
+    found = Paired.of([SimpleNamespace(by={})], sheet, "questions").by["group"]
     assert [list(pair) for pair in found] == [["a", "b", "c"]] * 2
     assert [[each.n for each in pair.values()] for pair in found] == [[7, 8, 8]] * 2
     for pair, other in zip(found, others, strict=True):

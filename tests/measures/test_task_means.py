@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, bootstrap
 
-from medexam.measures import Resampling, ShortAnswerBenchmark, mean_measure
+from medexam.measures import Resampling, SpanBenchmark, mean_measure
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Task, TaskGold
 from predicted import predicted
@@ -73,7 +73,7 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
         "b": predicted(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, latency_s=3.0, **same),
         "c": predicted(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **same),
     }
-    scored = score_tasks(ShortAnswerBenchmark, tasks, {key: TaskGold(answers=("x",)) for key in "abcd"}, predictions)
+    scored = score_tasks(SpanBenchmark, tasks, {key: TaskGold(answers=("x",)) for key in "abcd"}, predictions)
     found = scored.metrics
     assert list(scored.items["f1"]) == ["a", "b"]
     assert (found.selected, found.n, found.unanswered, found.failed, found.missing) == (4, 2, 1, 1, 1)

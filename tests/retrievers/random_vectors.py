@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.retrievers import BLOCK, Corpus, EncoderRecord, Passage, build_corpus
+from medexam.retrievers import EncoderRecord, Passage, build_corpus
 
 
 class HashEncoder:
@@ -38,7 +38,7 @@ class HashEncoder:
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.record.dimension)
 
 
-def corpus_of(count: int, name: str = "numbers") -> Corpus:
+def corpus_of(count: int, name: str = "numbers"):
     """Passages that differ in every way a store could mix up."""
     passages = [
         Passage(f"{name}-{n}", f"Título {n}" if n % 3 else "", f"content {n} ≥ {n * n}", name) for n in range(count)
@@ -46,6 +46,8 @@ def corpus_of(count: int, name: str = "numbers") -> Corpus:
     return build_corpus(name, passages, source="tests")
 
 
+BLOCK = 256
+"""Passages that are encoded at once."""
 COUNT = 3 * BLOCK + 40
 CORPUS = corpus_of(COUNT)
 QUERIES = [f"question {n}" for n in range(30)]

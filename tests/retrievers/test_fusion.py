@@ -9,7 +9,6 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.retrievers import (
     BM25Retriever,
-    Corpus,
     FusionRetriever,
     Hit,
     Passage,
@@ -24,7 +23,7 @@ SAMPLE = Path(__file__).parent / "corpus_sample"
 class FixedRetriever:
     """Finds the same passages for every query."""
 
-    def __init__(self, corpus: Corpus, ranking: str) -> None:
+    def __init__(self, corpus, ranking: str) -> None:
         self.digest = f"fixed-{ranking}"
         self._ranking = [next(p for p in corpus.passages if p.id == key) for key in ranking]
 
@@ -34,11 +33,11 @@ class FixedRetriever:
 
 
 @pytest.fixture
-def letters() -> Corpus:
+def letters():
     return build_corpus("letters", [Passage(key, "", key, "s") for key in "dcbaxyz"], source="here")
 
 
-def _fuse(corpus: Corpus, *rankings: str, k: int = 4, **settings) -> list[tuple[str, float]]:
+def _fuse(corpus, *rankings: str, k: int = 4, **settings) -> list[tuple[str, float]]:
     members = [FixedRetriever(corpus, ranking) for ranking in rankings]
     (hits,) = FusionRetriever(members, corpus, **settings).search(["q"], k)
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))

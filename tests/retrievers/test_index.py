@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers import BLOCK, build_index, open_index, read_manifest
-from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
+from medexam.retrievers import build_index, open_index, plan_retriever
+from medexam.specs import RetrieverSpec
+from retrievers.random_vectors import BLOCK, CORPUS, COUNT, HashEncoder, corpus_of
 
 DATA = "data-00003-of-00004.arrow"
 
@@ -160,7 +161,11 @@ def test_a_file_changed_in_place_cut_or_gone_is_refused(tmp_path: Path, built: P
     build_index(CORPUS, HashEncoder(), folder, "HNSW32")
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    for reads in (open_index, read_manifest, lambda place: build_index(CORPUS, HashEncoder(), place, "HNSW32")):
+    for reads in (
+        open_index,
+        lambda place: plan_retriever(RetrieverSpec(kind="dense", index=place)),
+        lambda place: build_index(CORPUS, HashEncoder(), place, "HNSW32"),
+    ):
         with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after "):
             reads(folder)
     (folder / name).write_bytes(whole[:-1])

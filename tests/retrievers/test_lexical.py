@@ -8,14 +8,14 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.retrievers import BM25Retriever, Corpus, Passage, build_corpus, load_corpus
+from medexam.retrievers import BM25Retriever, Passage, build_corpus, load_corpus
 from medexam.specs import DatasetSpec
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
+def corpus():
     return load_corpus(SAMPLE)
 
 
@@ -26,7 +26,7 @@ def queries() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def spanish() -> Corpus:
+def spanish():
     """The Spanish questions of the package, each as a passage."""
     questions = load_exam_set(DatasetSpec(name="headqa_sample", language="es")).questions
     return build_corpus("es", [Passage(q.key, "", q.stem, "headqa") for q in questions], source="sample")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import medexam
 from medexam.predictions import Reason
-from medexam.signatures import find_answers, parse_answer, read_leniently, render_answer, split_thinking
+from medexam.signatures import parse_answer, read_leniently, split_thinking
 from reply_grammar import build_reply
 from table_cases import read_cases
 
@@ -93,16 +93,11 @@ def test_a_reply_ends_where_the_turn_of_the_assistant_does(ask, text: str) -> No
     assert ask("zero_shot", text).said.answer == 3
 
 
-@pytest.mark.parametrize("form", ["braces", "angles"])
-def test_what_is_rendered_is_read(form: str) -> None:
-    assert [parse_answer(render_answer(number, form), FOUR) for number in FOUR] == list(FOUR)
-
-
 @given(st.text(alphabet=st.sampled_from("{}<>[]Answer: 0123456789\"' \n"), max_size=60))
 def test_an_answer_is_always_a_legal_option(reply: str) -> None:
-    assert parse_answer(reply, FOUR) in {None, *FOUR}
-    for start, end, _ in find_answers(reply):
-        assert "answer" in reply[start:end].lower()
+    number = parse_answer(reply, FOUR)
+    assert number in {None, *FOUR}
+    assert number is None or "answer" in reply.lower()
 
 
 @pytest.mark.parametrize("case", read_cases("repeated_units"))

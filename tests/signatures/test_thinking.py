@@ -3,7 +3,8 @@
 import pytest
 
 from medexam.model_calls import join_thinking
-from medexam.signatures import is_cut_in_thinking, split_thinking
+from medexam.predictions import Reason
+from medexam.signatures import split_thinking
 
 END = "<|end|><|start|>assistant<|channel|>final<|message|>"
 
@@ -45,11 +46,11 @@ def test_thinking_is_no_part_of_the_answer(reply: str, thinking: str | None, sai
         ("<think>Is it</think>{Ans", "length", False),
         ("<think>Is it", "stop", False),
         ("Is it", "length", False),
-        (None, "length", False),
     ],
 )
-def test_a_reply_is_cut_in_its_thinking_or_later(reply: str | None, finish_reason: str, cut: bool) -> None:
-    assert is_cut_in_thinking(reply, finish_reason) is cut
+def test_a_reply_is_cut_in_its_thinking_or_later(ask, reply: str, finish_reason: str, cut: bool) -> None:
+    said = ask("zero_shot", {"*": {"text": reply, "finish_reason": finish_reason}}).said
+    assert (said.reason is Reason.TRUNCATED_THINKING) is cut
 
 
 def test_join_is_the_inverse_of_split() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import Prediction, normalise_scores
+from medexam.predictions.prediction import Prediction, normalise_scores
 from medexam.programs.fields import Asked
 from medexam.programs.own import naming_faults
 from medexam.programs.program_output import ProgramOutput
