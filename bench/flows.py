@@ -12,9 +12,8 @@ import statistics
 import time
 
 from medexam.datasets import load_exam_set
-from medexam.experiments import build_lm
 from medexam.programs import build_program
-from medexam.programs.lm import in_bulk
+from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
 from medexam.specs.programs.flows import FlowSpec
