@@ -2,6 +2,7 @@
 
 from medexam.cli.items import print_prediction
 from medexam.event_loop import background_loop
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.run.runner import ask_one
@@ -13,5 +14,7 @@ def debug_plan(plan: Plan) -> None:
     for planned in plan.cells:
         question = next(iter(planned.pending or planned.question_set.questions))
         console.print(f"{planned.label}: {question.key}", style="bold cyan", markup=False)
-        print_prediction(console, background_loop().run(ask_one(planned, question)))
+        print_prediction(
+            console, background_loop().run(ask_one(planned, question, RunProgress([planned], disable=True)))
+        )
     console.print("None of this was stored.")

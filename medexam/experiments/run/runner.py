@@ -5,10 +5,9 @@ It knows nothing of the terminal and of MLflow: progress goes to an observer, tr
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,9 @@ _log = logging.getLogger(__name__)
 class Executor:
     """Asks the questions of cells from this process; the cells of a model share its engine."""
 
+    description: Mapping[str, Any] | None = None
+    """What `environment.json` says of it."""
+
     def __init__(self) -> None:
         self._engines: dict[ModelSpec, Engine] = {}
 
@@ -50,42 +52,44 @@ class Executor:
         self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
-        for model in planned.models.values():
+        for model in planned.models.values() if planned.asks_model else ():
             if model not in self._engines:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model])
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
-        engine = self._engines.get(planned.models[name])
-        return engine.info() if engine and planned.asks_model else None
+        engine = self._reached(planned).get(name)
+        return engine.info() if engine else None
+
+    def _reached(self, planned: PlannedCell) -> dict[str | None, Any]:
+        models = planned.models.items() if planned.asks_model else ()
+        return {name: self._engines[model] for name, model in models if model in self._engines}
+
+    def in_bulk(self, planned: PlannedCell) -> Any:
+        """Return a context of DSPy in which the cell's models, which are prepared, are asked."""
+        engines = self._reached(planned).items()
+        lms: dict[Any, Any] = {name: build_lm(planned.models[name], one, asked=name) for name, one in engines}
+        return in_bulk(lms.pop(None, None), lms)
 
     async def ask(
         self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
     ) -> None:
         """Ask the cell's pending questions, and append the answers to a log of its folder."""
-        engine, cell = self._engines.get(planned.cell.model) if planned.asks_model else None, planned.cell
-        lm = build_lm(cell.model, engine) if engine else None
-        others = {name: build_lm(one, self._engines[one], asked=name) for name, one in cell.asked_models.items()}
-        with planned.folder.appending(log) as lines, in_bulk(lm, others), gc_seldom():
+        engine = self._reached(planned).get(None)
+        with planned.folder.appending(log) as lines, self.in_bulk(planned), gc_seldom():
             # A program that asks no model has one question in flight.
             in_flight = spending.limits.in_flight
             scheduler = Scheduler(
                 *(planned, lines, observer, spending), lambda: (in_flight or engine.concurrency) if engine else 1
             )
-            if (work_in := getattr(engine, "work_in", None)) is not None:
-                async with work_in(planned.folder.path, lambda: len(scheduler.tasks)):
-                    return await scheduler.run()
-            return await scheduler.run()
+            work_in = getattr(engine, "work_in", lambda *_: nullcontext())
+            async with work_in(planned.folder.path, lambda: len(scheduler.tasks)):
+                await scheduler.run()
 
     async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Look again which models answer the cell, and describe what tells them from those at its start."""
-        engines = [engine for model in planned.models.values() if (engine := self._engines.get(model)) is not None]
-        return [change for engine in engines for change in await find_changes(engine)]
-
-    def describe(self) -> dict[str, Any] | None:
-        """Describe the executor for `environment.json`; None if there is nothing to say."""
-        return None
+        return [change for one in self._reached(planned).values() for change in await find_changes(one)]
 
     async def aclose(self) -> None:
         """Close the engines."""
@@ -205,10 +209,10 @@ class Runner:
         """Find what prompts show beside the pending questions."""
         if planned.retrieval is None:
             return planned.look_up()
-        stopping, move = threading.Event(), self._observer.retrieval_starts(planned)
+        task, move = asyncio.current_task(), self._observer.retrieval_starts(planned)
 
         def progress(count: int) -> None:
-            if stopping.is_set():
+            if task is not None and task.cancelling():
                 raise asyncio.CancelledError
             move(count)
 
@@ -218,7 +222,6 @@ class Runner:
             # index that the next run opens.
             return await asyncio.shield(looking)
         except asyncio.CancelledError:
-            stopping.set()
             await asyncio.wait([looking])
             raise
 
@@ -246,24 +249,21 @@ class Runner:
         self, planned: PlannedCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models = planned.models
-        infos = {name: self._executor.info(planned, name) for name in models}
+        infos = {name: self._executor.info(planned, name) for name in planned.models}
         by_model = self.spending.by_model if questions else {}
-        environment = build_environment(models, infos, before, seconds, questions, by_model)
-        if planned.asks_model and (description := self._executor.describe()) is not None:
-            environment["executor"] = description
+        environment = build_environment(planned.models, infos, before, seconds, questions, by_model)
+        if planned.asks_model and self._executor.description is not None:
+            environment["executor"] = self._executor.description
         planned.folder.write_json(ENVIRONMENT, environment)
         return environment
 
 
-async def ask_one(planned: PlannedCell, question: Any) -> Prediction:
+async def ask_one(planned: PlannedCell, question: Any, observer: "RunProgress") -> Prediction:
     """Ask one question of a cell and keep nothing; raises `EngineError` if the model cannot be had."""
-    planned = await asyncio.to_thread(replace(planned, pending=(question,)).look_up)
-    model = planned.cell.model
-    engine = await build_engine(model, planned.cell.program.asking.engine_needs) if planned.asks_model else None
+    planned, executor = await asyncio.to_thread(replace(planned, pending=(question,)).look_up), Executor()
     try:
-        with in_bulk(build_lm(model, engine) if engine else None):
+        await executor.prepare(planned, observer, combine_needs([planned]))
+        with executor.in_bulk(planned):
             return (await answer(planned, question))[0]
     finally:
-        if engine is not None:
-            await engine.aclose()
+        await executor.aclose()

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.errors import EngineError, RunFolderError, SpecError
+from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
@@ -41,26 +41,26 @@ class ShardLostError(Exception):
 def check_spreadable(cells: Sequence[PlannedCell]) -> None:
     """Raise `SpecError` if a cell has what several processes cannot share."""
     for planned in cells:
-        reason = "program.reader reads passages in one process" if planned.cell.program.asking.local_reader else ""
-        for model in planned.models.values():
-            if model.ask_engine("works_in_folder") or model.engine == "embedded":
-                reason = f"engine {model.engine} works in one process"
-        if reason:
-            raise SpecError(f"--workers, --executor ray: {reason}; leave them out")
+        models = planned.models.values()
+        alone = [one.engine for one in models if one.engine == "embedded" or one.ask_engine("works_in_folder")]
+        if alone or planned.cell.program.asking.local_reader:
+            what = f"engine {alone[0]}" if alone else "program.reader"
+            raise SpecError(f"--workers, --executor ray: {what} works in one process; leave them out")
 
 
 class SpreadExecutor(Executor):
     """Divides the questions of each cell into shards; this process only reaches the models once, to know them."""
 
-    def __init__(self, number: int, run_shard: RunShard, **described: Any) -> None:
-        """Make `number` shards of a cell; `described` goes to `environment.json`."""
+    def __init__(self, number: int, run_shard: RunShard, **description: Any) -> None:
+        """Make `number` shards of a cell; `description` goes to `environment.json`."""
         super().__init__()
-        self._number, self._run_shard, self._described = number, run_shard, described
+        self._number, self._run_shard = number, run_shard
         self._ends: list[dict[str, Any]] = []
-        """How each part ended, as `ask_shard` tells, and how many questions it `asked`."""
+        """How each part of the cell ended, as `ask_shard` tells, and how many questions it `asked`."""
         self._read_to: list[int] = []
         """How far the parts' logs are read."""
-        self._lost: list[str] = []
+        self._lost: list[int] = []
+        self.description = {**description, "workers": self._ends, "lost": self._lost}
 
     async def ask(
         self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
@@ -74,12 +74,9 @@ class SpreadExecutor(Executor):
             return await super().ask(planned, observer, spending, log)
         shards = planned.folder.path.absolute() / SHARDS
         number, stop = int(max(1, min(self._number, len(planned.pending), spending.room))), shards / STOP
-        try:
-            shards.mkdir(exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
+        shards.mkdir(exist_ok=True)
         limits, keys = json.dumps(spending.share(number)), set[str]()
-        self._ends, self._read_to = [{"asked": 0} for _ in range(number)], [0] * number
+        self._ends[:], self._read_to = [{"asked": 0} for _ in range(number)], [0] * number
         running = [asyncio.create_task(self._keep_running(shards, part, limits)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
@@ -122,13 +119,6 @@ class SpreadExecutor(Executor):
         """Return what the first shard tells that saw another model after its last question."""
         return next((changes for end in self._ends if (changes := end.get("changes"))), [])
 
-    def describe(self) -> dict[str, Any]:
-        """Describe for `environment.json` how many questions of the last cell each shard asked, and which died."""
-        workers = [
-            {"name": str(part), "host": end.get("host"), "asked": end["asked"]} for part, end in enumerate(self._ends)
-        ]
-        return {**self._described, "workers": workers, "lost": self._lost}
-
     async def _keep_running(self, shards: Path, part: int, limits: str) -> None:
         for _ in range(_STARTS):
             try:
@@ -141,7 +131,7 @@ class SpreadExecutor(Executor):
                 return
             if (shards / STOP).exists():
                 return
-            self._lost.append(str(part))
+            self._lost.append(part)
             _log.warning("medexam: warning: shard %d died while it asked; another process asks its rest", part)
         raise EngineError(
             f"{shards.parent.name}: shard {part} has died {_STARTS} times ({message}); run the same command again"
@@ -150,10 +140,6 @@ class SpreadExecutor(Executor):
 
 async def run_here(folder: Path, part: int, parts: int, limits: str) -> dict[str, Any]:
     """Run a shard as a process of this machine; keys reach it through its environment, as they reached this one."""
-    # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
-    options: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     # What this process can import, the other can.
     path = os.pathsep.join(path or os.curdir for path in sys.path)
     threads = str(max(1, (os.cpu_count() or 1) // parts))
@@ -166,7 +152,9 @@ async def run_here(folder: Path, part: int, parts: int, limits: str) -> dict[str
             stdout=stdout,
             stderr=stderr,
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads},
-            **options,
+            # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     try:
         await process.wait()
