@@ -76,8 +76,6 @@ class Scheduler:
         """Each asks one question."""
         self._planned, self._log, self._observer, self._spending = planned, log, observer, spending
         self._concurrency, self._waiting = concurrency, iter(planned.pending)
-        self._is_over = False
-        """Whether no further question is begun."""
         self._failed_in_a_row = 0
         self._fault: BaseException | None = None
         """What ends the asking: a fault that no other question would escape, or one of this program."""
@@ -103,7 +101,7 @@ class Scheduler:
                     await asyncio.sleep(0)
                     self._begin()
         except asyncio.CancelledError:
-            self._is_over = True
+            self._waiting = iter(())
             if self.tasks:
                 self._observer.stopping(len(self.tasks))
                 task = asyncio.current_task()
@@ -124,11 +122,10 @@ class Scheduler:
     def _begin(self) -> None:
         """Begin as many questions as may be in flight now, some in this turn and the rest in the next ones."""
         for _ in range(_BEGUN_AT_ONCE):
-            is_over = self._is_over or self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None
+            is_over = self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None
             if is_over or len(self.tasks) >= min(self._concurrency(), self._spending.room):
                 return
             if (question := next(self._waiting, None)) is None:
-                self._is_over = True
                 return
             task = asyncio.create_task(self._ask(question))
             self.tasks.add(task)
@@ -138,7 +135,7 @@ class Scheduler:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            self._fault, self._is_over = self._fault or task.exception(), True
+            self._fault, self._waiting = self._fault or task.exception(), iter(())
             for other in self.tasks:
                 other.cancel()
         self._changed.set()
@@ -146,7 +143,7 @@ class Scheduler:
     async def _ask(self, question: Any) -> None:
         prediction, error, discarded = await answer(self._planned, question)
         if isinstance(error, _HOPELESS):
-            self._is_over = True
+            self._waiting = iter(())
             self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
         self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
         self._spending.add(prediction, discarded)
@@ -160,4 +157,4 @@ class Scheduler:
             while True:
                 await asyncio.sleep(_FLUSH_S)
                 self._log.flush()
-        self._is_over = True
+        self._waiting = iter(())

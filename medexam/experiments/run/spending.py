@@ -1,7 +1,7 @@
 """What one invocation has spent over all its cells, and what it may spend."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -71,14 +71,11 @@ class Spending:
     cost: float = 0.0
     most: dict[str, float] = field(default_factory=dict)
     """Calls, tokens and dollars that one question takes at most, by its first prompt and by those that are done."""
-    uncounted: int = 0
-    """Questions whose tokens the server does not report."""
-    clock: Callable[[], float] = time.monotonic
+    uncounted: bool = False
+    """Whether the server did not report the tokens of a question."""
+    begun: float = field(default_factory=time.monotonic)
     _is_first: bool = False
     """Whether the cell's first question is asked alone, since it shows what one takes."""
-
-    def __post_init__(self) -> None:
-        self._begun = self.clock()
 
     def begin_cell(self, planned: Any) -> None:
         """Count with the prices of a cell from now on, and with what its questions take at most."""
@@ -97,27 +94,23 @@ class Spending:
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
         tokens = prediction.prompt_tokens, prediction.completion_tokens
-        self.uncounted += prediction.last_call is not None and None in tokens
-        for call in prediction.calls:
-            self._count(call)
-        self._count(ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1]))
+        self.uncounted |= prediction.last_call is not None and None in tokens
+        thrown_away = ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])
+        for call in (*prediction.calls, thrown_away):
+            prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+            so_far, prices = self.by_model.get(call.asked, (0, 0)), self.prices.get(call.asked)
+            self.by_model[call.asked] = so_far[0] + prompt, so_far[1] + completion
+            self.calls, self.tokens = self.calls + call.has_reply, self.tokens + prompt + completion
+            by_list = prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
+            self.cost += by_list if call.cost_usd is None else call.cost_usd
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
         amounts = zip(_COUNTED, before, strict=True)
         self.most = {name: max(self.most.get(name, 0), getattr(self, name) - amount) for name, amount in amounts}
 
-    def _count(self, call: ModelCall) -> None:
-        """Count what a call took, with the price of its model."""
-        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
-        before, prices = self.by_model.get(call.asked, (0, 0)), self.prices.get(call.asked)
-        self.by_model[call.asked] = before[0] + prompt, before[1] + completion
-        self.calls, self.tokens = self.calls + call.has_reply, self.tokens + prompt + completion
-        by_list = prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
-        self.cost += by_list if call.cost_usd is None else call.cost_usd
-
     @property
     def minutes(self) -> float:
         """Minutes since it began."""
-        return (self.clock() - self._begun) / 60
+        return (time.monotonic() - self.begun) / 60
 
     @property
     def exhausted(self) -> Stop | None:

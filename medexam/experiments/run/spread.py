@@ -75,12 +75,12 @@ class SpreadExecutor(Executor):
         shards = planned.folder.path.absolute() / SHARDS
         number, stop = int(max(1, min(self._number, len(planned.pending), spending.room))), shards / STOP
         shards.mkdir(exist_ok=True)
-        limits, keys = json.dumps(spending.share(number)), set[str]()
+        limits = json.dumps(spending.share(number))
         self._ends[:], self._read_to = [{"asked": 0} for _ in range(number)], [0] * number
         running = [asyncio.create_task(self._keep_running(shards, part, limits)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
-                self._follow(shards, keys, observer, spending)
+                self._follow(shards, observer, spending)
                 has_fault = any(one.done() and one.exception() for one in running)
                 if (has_fault or spending.exhausted) and not stop.exists():
                     # Those in flight are finished: they are paid for.
@@ -94,15 +94,15 @@ class SpreadExecutor(Executor):
             for one in running:
                 one.cancel()
             faults = await asyncio.gather(*running, return_exceptions=True)
-            self._follow(shards, keys, observer, spending)
+            self._follow(shards, observer, spending)
         spending.ended = next((Stop(word) for end in self._ends if (word := end.get("stop"))), None)
         for fault in faults:
             if isinstance(fault, Exception):
                 raise fault
         return None
 
-    def _follow(self, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending) -> None:
-        """Tell of what came to the shards' logs; `keys` are those of which it was told."""
+    def _follow(self, shards: Path, observer: "RunProgress", spending: Spending) -> None:
+        """Tell of what came to the shards' logs."""
         for part, end in enumerate(self._ends):
             with suppress(FileNotFoundError), (shards / f"{part}.jsonl").open("rb") as stream:
                 stream.seek(self._read_to[part])
@@ -111,9 +111,7 @@ class SpreadExecutor(Executor):
                     prediction = Prediction.model_validate_json(line)
                     end["asked"] += 1
                     spending.add(prediction)
-                    if prediction.question not in keys:
-                        keys.add(prediction.question)
-                        observer.answered(prediction)
+                    observer.answered(prediction)
 
     async def find_changes(self, planned: PlannedCell) -> list[str]:  # noqa: ARG002 - a control has none either
         """Return what the first shard tells that saw another model after its last question."""
