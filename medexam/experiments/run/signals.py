@@ -1,7 +1,7 @@
-"""Work that waits for a model, and Ctrl-C as a request to it, so that no step of it is torn in two.
+"""Ctrl-C as a request to work that waits for a model, so that no step of it is torn in two.
 
-asyncio's own handler cancels at the first Ctrl-C and raises `KeyboardInterrupt` at the second, in whatever line is
-executed then; a run that waits for its last answers would lose its report there.
+asyncio's own handler raises `KeyboardInterrupt` at the second Ctrl-C, in whatever line is executed then; a run that
+waits for its last answers would lose its report there.
 """
 
 import asyncio
@@ -9,15 +9,12 @@ import signal
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, wait
-from types import FrameType
+from itertools import count
 from typing import Any, TypeVar
 
 from medexam.event_loop import background_loop
 
 T = TypeVar("T")
-
-_CANCELLING = 2
-"""Ctrl-C so often cancels; the next one is a `KeyboardInterrupt`, for work that does not listen."""
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
@@ -27,17 +24,14 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     `KeyboardInterrupt` where it does not listen. Outside the main thread, and where Ctrl-C is ignored, as under
     `nohup`, nothing cancels it.
     """
-    loop, signals = background_loop().loop, 0
-    tasks: list[asyncio.Task[T]] = []
+    loop, numbers, tasks = background_loop().loop, count(1), list[asyncio.Task[T]]()
 
     async def hold() -> T:
         tasks.append(asyncio.ensure_future(work))
         return await tasks[0]
 
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        nonlocal signals
-        signals += 1
-        if signals > _CANCELLING:
+    def hear(*_: object) -> None:
+        if next(numbers) > 2:  # the work does not listen
             raise KeyboardInterrupt
         # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
