@@ -5,7 +5,6 @@ model) is a way, under which all calls inside its block are made. Programs know 
 scores.
 """
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,28 +20,14 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.questions import check_question
 
 
-@dataclass
-class Run:
-    """One of the runs of a program that begin with one request, which brings a reply for each of them."""
+@dataclass(frozen=True)
+class Given:
+    """What a step reads beside the question."""
 
-    number: int
-    count: int
-    replies: dict[str, asyncio.Future[list[Generation]] | list[Generation]]
-    """What was asked -> the replies, or what brings them; the same mapping for all runs."""
-    has_begun: bool = False
-    """Whether its first reply came, so that it asks by itself."""
-
-    async def begin(self, lm: dspy.BaseLM, dialogue: Dialogue) -> Generation:
-        """Return the first reply of this run, asking for those of all runs where none did yet."""
-        key = dialogue.key
-        if key not in self.replies:
-            self.replies[key] = asyncio.ensure_future(ask_model(lm, dialogue.with_samples(self.count)))
-        replies = self.replies[key]
-        generations = replies if isinstance(replies, list) else await replies
-        # A task holds the context in which it began, and with it this run and the model.
-        self.replies[key] = generations
-        self.has_begun = True
-        return generations[self.number]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Name -> value."""
+    looked_up: Sequence[str] = ()
+    """The texts of all look-ups before."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +42,8 @@ class _Way:
     """How much is added to the model's seed, so that the same prompt is answered anew."""
     seed_step: int = 1
     """How far two seeds are apart that blocks inside this one take."""
-    run: Run | None = None
-    """The run that the calls belong to; None where runs share no request."""
+    given: Given = field(default_factory=Given)
+    """What the step of the innermost block reads."""
 
 
 READING = "medexam_reading"
@@ -73,7 +58,7 @@ def asked_by(
     *,
     seeds_later: int = 0,
     seed_step: int = 1,
-    run: Run | None = None,
+    given: Given | None = None,
     **inputs: Any,
 ) -> Iterator[None]:
     """Have the calls in the block made so, within the way of the block around."""
@@ -84,7 +69,7 @@ def asked_by(
             {**inputs, **way.inputs},
             way.seeds_later + way.seed_step * seeds_later,
             way.seed_step * seed_step,
-            run or way.run,
+            given or way.given,
         )
     )
     try:
@@ -111,6 +96,11 @@ def shown_question(question: Any) -> Any:
 def shown_input(name: str, default: Any = None) -> Any:
     """Return what the way of the block says that predictors are called with, under a name such as `passages`."""
     return _WAY.get().inputs.get(name, default)
+
+
+def given_to_step() -> Given:
+    """Return what the step that is done reads beside the question."""
+    return _WAY.get().given
 
 
 def user_turn(text: str) -> ChatMessage:
@@ -197,8 +187,6 @@ class AskingProgram(dspy.Module):
             all_settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
         # Nothing is sampled where texts are read in plain text or a dialogue of their own.
         dialogue = Dialogue.of(turns, more.pop("sampling", None) or Sampling.of(all_settings), **more)
-        if way.run is not None and not way.run.has_begun and getattr(lm, "shares_prompts", False):
-            return await way.run.begin(lm, dialogue)
         (generation,) = await ask_model(lm, dialogue, rollout_id=all_settings.get("rollout_id"))
         return generation
 

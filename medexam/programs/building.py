@@ -20,7 +20,7 @@ from medexam.programs.retrieving import PassageFinder, most_relevant
 from medexam.programs.steps import parts
 from medexam.programs.steps.flow import StepProgram, repeated
 from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
-from medexam.programs.wrapping import WithPassages
+from medexam.programs.wrapping import BehindText
 from medexam.questions import Language, Question
 from medexam.signatures.word_files import load_words
 from medexam.specs import ProgramSpec
@@ -117,11 +117,8 @@ def _build_part(
     program = _build_words(spec, words, context.max_tokens)
     if step.cite is not None:
         note = load_words(step.cite.files, language).parts["cite"]
-        passages: Any = finder or parts.PassagesField()
-        return CitingPassages(program, passages, note)
-    if finder is not None:
-        return WithPassages(program, finder)
-    return parts.BehindField(program, step.texts[0]) if step.texts else program
+        return CitingPassages(program, finder, note)
+    return BehindText(program, finder, *step.texts[:1]) if finder or step.texts else program
 
 
 def _build_words(spec: Any, words: Any, max_tokens: int | None) -> Any:
@@ -140,7 +137,7 @@ def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> ds
         # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
         return module
     finder = None if spec.asking.retrieval is None else context.finder
-    program: OwnProgram = parts.GivenModule(module, spec, context.max_tokens, finder, context.search, context.fields)
+    program = OwnProgram(module, spec, context.max_tokens, finder, context.search, context.fields)
     return program if spec.load is None else load_program(program, spec, language)
 
 

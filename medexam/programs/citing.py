@@ -23,10 +23,9 @@ class CitingPassages(BehindText):
 
     program: AnsweringProgram
 
-    def __init__(self, program: AnsweringProgram, finder: PassageFinder, note: str) -> None:
+    def __init__(self, program: AnsweringProgram, finder: PassageFinder | None, note: str) -> None:
         """Make the program: `note` asks for the citation, and stands behind the passages."""
-        super().__init__(program)
-        self._finder = finder
+        super().__init__(program, finder)
         self._note = note
         self.cite = None
         if program.guided:
@@ -41,7 +40,7 @@ class CitingPassages(BehindText):
 
     async def answer(self, question: Question) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
-        hits = self._finder.find(question)
+        hits = self._read(question)
         passages_text = number_passages([hit.passage.text for hit in hits])
         outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = list(hits)

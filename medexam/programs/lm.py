@@ -80,8 +80,6 @@ class EngineLM(dspy.LM):
         """
         super().__init__(model, cache=False, num_retries=0, **sampling)
         self.live_engine, self._draws, self._asked = engine, draws, asked
-        self.shares_prompts: bool = getattr(engine, "shares_prompts", False)
-        """Whether one request brings several replies to its prompt."""
         for name in ("supports_function_calling", "supports_response_schema", "supported_params"):
             setattr(self, name, getattr(engine, name, getattr(self, name)))
         self.spec: ModelSpec | None = None

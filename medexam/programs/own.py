@@ -113,18 +113,17 @@ class OwnProgram(AskingProgram):
 
     def inputs_of(self, question: Asked) -> dict[str, Any]:
         """Return the fields that the module is called with for a question."""
-        return question_fields(question, self._field_types, self._hits(question))
+        return self._inputs(question, {}, self._hits(question))
+
+    def _inputs(self, question: Asked, fields: Mapping[str, Any], hits: list[Hit]) -> dict[str, Any]:
+        return question_fields(question, self._field_types, hits, fields)
 
     async def answer(self, question: Asked) -> ProgramOutput:
-        """Answer one question."""
-        return await self.answer_with(question, MappingProxyType({}))
-
-    async def answer_with(self, question: Asked, fields: Mapping[str, Any]) -> ProgramOutput:
-        """Answer one question, given `fields` beside its own."""
+        """Answer one question; in a step, given its fields beside the question's own."""
         with own_way() as way:
             question = way.inputs.get("question", question)
             hits = self._hits(question)
-            inputs = question_fields(question, self._field_types, hits, fields)
+            inputs = self._inputs(question, way.given.fields, hits)
             numbers = question.option_numbers if isinstance(question, Question) else ()
             settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later), **{OPTIONS: numbers})
             try:

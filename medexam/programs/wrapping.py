@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import AskingProgram, ExamProgram, Run, asked_by
+from medexam.programs.base import AskingProgram, ExamProgram, asked_by, given_to_step
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import combine
@@ -57,14 +57,10 @@ class Voting(WrappingProgram):
         return self.samples * self.program.calls_for(question)
 
     async def answer(self, question: Question) -> ProgramOutput:
-        """Ask the program for each reply: the first under the model's seed, the others under the next ones.
-
-        If one request brings several replies to a prompt, those that the runs begin with are asked for at once.
-        """
-        replies: dict[str, Any] = {}
+        """Ask the program for each reply: the first under the model's seed, the others under the next ones."""
         answers = []
         for number in range(self.samples):
-            with asked_by(seeds_later=number, seed_step=self.samples, run=Run(number, self.samples, replies)):
+            with asked_by(seeds_later=number, seed_step=self.samples):
                 answers.append(await self.program.answer(question))
         return _count_votes(question, answers, answers)
 
@@ -123,40 +119,34 @@ class BehindText(WrappingProgram):
     """A program that sees a text before its question.
 
     Where it does not fit the model's context, it is cut from the end by halves; the question never is. A prediction
-    carries `passages_cut`, the characters that were left out.
+    carries `passages_cut`, the characters that were left out, and `hits` where the text is that of passages found.
     """
 
-    def __init__(self, program: AskingProgram) -> None:
+    def __init__(self, program: AskingProgram, finder: PassageFinder | None, name: str = "passages") -> None:
+        """Make the program: `finder` finds a question's passages; without one, the step's field `name` is shown."""
         super().__init__(program)
+        self._finder, self._name = finder, name
         for predictor in program.predictors():
             predictor.signature = behind_passages(predictor.signature)
 
-    async def answer_behind(self, question: Question | Task, text: str) -> ProgramOutput:
+    def _read(self, question: Question | Task) -> Any:
+        return given_to_step().fields[self._name] if self._finder is None else list(self._finder.find(question))
+
+    async def answer(self, question: Question | Task) -> ProgramOutput:
         """Ask the program behind the text, or behind as much of it as fits."""
+        value = self._read(question)
 
         async def ask(excerpt: str) -> ProgramOutput:
             with asked_by(passages=excerpt):
                 return await self.program.answer(question)
 
-        return await fitted(text, ask)
+        outcome = await fitted(shown_text(value), ask)
+        return outcome if self._finder is None else outcome.copy(hits=value)
 
 
 def behind_passages(signature: Any) -> Any:
     """Return the signature with passages that stand before the question."""
     return signature.prepend("passages", dspy.InputField(desc="passages that may help, most relevant first"), str)
-
-
-class WithPassages(BehindText):
-    """A program that sees passages before its question; a prediction carries `hits` besides."""
-
-    def __init__(self, program: AskingProgram, finder: PassageFinder) -> None:
-        super().__init__(program)
-        self._finder = finder
-
-    async def answer(self, question: Question | Task) -> ProgramOutput:
-        """Ask the program behind the passages."""
-        hits = list(self._finder.find(question))
-        return (await self.answer_behind(question, shown_text(hits))).copy(hits=hits)
 
 
 async def fitted(text: str, ask: Callable[[str], Awaitable[P]]) -> P:

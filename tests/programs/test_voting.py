@@ -7,7 +7,6 @@ import pytest
 import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
-from medexam.serve import ScriptedEngine
 from medexam.specs import build_cells
 
 TEXTS = ("rest", "aspirin", "surgery", "nothing")
@@ -132,38 +131,6 @@ def test_drawn_orders_differ_stay_and_depend_on_the_question(ask) -> None:
 def test_votes_that_cannot_differ_are_refused(program, said) -> None:
     with pytest.raises(SpecError, match=said):
         build_cells({"name": "x", "program": {"kind": "zero_shot", **program}}, {})
-
-
-class BySeed(ScriptedEngine):
-    """An engine that brings several replies to a prompt, if `shares`: reply `i` of a request answers by its seed."""
-
-    def __init__(self, shares):
-        self.shares_prompts, self.seed = shares, 0
-        super().__init__(lambda *_: f"Seed {self.seed}.\n\n{{Answer: {self.seed % 3 + 1}}}")
-
-    async def reply(self, dialogue):
-        replies = []
-        for self.seed in range(dialogue.sampling.seed, dialogue.sampling.seed + dialogue.sampling.samples):
-            replies += await super().reply(dialogue)
-            self.dialogues.pop()
-        self.dialogues.append(dialogue)
-        return replies
-
-
-@pytest.mark.parametrize(
-    ("program", "asked"),
-    [
-        ({"kind": "zero_shot", "samples": 4}, [(5, 4)]),
-        ({"kind": "chain_of_thought", "samples": 3, "answer_format": "guided"}, [(5, 3), (5, 1), (6, 1), (7, 1)]),
-    ],
-)
-def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, program, asked) -> None:
-    apart, shared = (ask(program, BySeed(shares), **DRAWN) for shares in (False, True))
-    assert [(one.sampling.seed, one.sampling.samples) for one in shared.dialogues] == asked
-    assert (shared.said.answer, shared.said.votes) == (apart.said.answer, apart.said.votes)
-    replies = [(one.sampling["seed"], one.text) for one in shared.said.calls]
-    assert sorted(replies) == sorted((one.sampling["seed"], one.text) for one in apart.said.calls)
-    assert sorted(seed for seed, _ in replies) == sorted(apart.seeds)
 
 
 def test_an_optimizer_takes_no_votes(tmp_path) -> None:

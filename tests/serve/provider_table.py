@@ -85,7 +85,6 @@ def provider_row(record: dict[str, Any]) -> str:
     cells = {
         "guided": record["guided_by"] or "no",
         "likelihood": "no",
-        "samples": "a request each",
         "seeds": "yes" if record["seeds"] else "not seeded",
         "thinking": told["thinking"],
         "pictures": told["pictures"],
@@ -106,7 +105,6 @@ def server_row(name: str, record: dict[str, Any]) -> str:
     cells = {
         "guided": record["guided_by"],
         "likelihood": ", ".join(record.get("reads", ())) or "no",
-        "samples": "one request" if record["several"] else "a request each",
         "seeds": "sent",
         "thinking": "as the chat template",
         "pictures": "yes" if record["sees"] else "by model",
@@ -125,7 +123,7 @@ def _row(name: str, cells: dict[str, str]) -> str:
     return f"- {name}: {', '.join(words)}"
 
 
-_ABSENT = ("no", "not seeded", "not known", "none", "a request each", "sent", "as the chat template", "by model")
+_ABSENT = ("no", "not seeded", "not known", "none", "sent", "as the chat template", "by model")
 """What an entry leaves out; the page says so above the list."""
 ENTRIES = "<!-- written by tests/serve/provider_table.py -->\n"
 

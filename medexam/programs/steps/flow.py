@@ -17,7 +17,7 @@ import dspy
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reason
 from medexam.predictions.core import FollowUp
-from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
+from medexam.programs.base import AskingProgram, ExamProgram, Given, asked_by, current_lm
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
@@ -25,7 +25,7 @@ from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import BranchRule, combine_branches
-from medexam.programs.steps.parts import GIVEN, AskedAside, Given
+from medexam.programs.steps.parts import AskedAside
 from medexam.programs.wrapping import Reordered, Voting, orders_of
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -332,15 +332,11 @@ class _Course:
         if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
             # Equal calls of a module get seeds of their own as they are made.
             later = 0
-        token = GIVEN.set(Given(inputs, [text for text, _ in self.hits_by_query]))
-        try:
-            with asked_by(lm, seeds_later=later):
-                if isinstance(program, AskingProgram):
-                    outcome = await repeated(step, program).answer(question)
-                else:
-                    outcome = ProgramOutput.of(await program.acall(question=question))
-        finally:
-            GIVEN.reset(token)
+        with asked_by(lm, seeds_later=later, given=Given(inputs, [text for text, _ in self.hits_by_query])):
+            if isinstance(program, AskingProgram):
+                outcome = await repeated(step, program).answer(question)
+            else:
+                outcome = ProgramOutput.of(await program.acall(question=question))
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         if part.program.kind == "abstain" and scope.answering is not None:

@@ -1,34 +1,33 @@
 """What a step asks: words behind a field, a DSPy signature, or something beside the question.
 
-Each is an `AskingProgram`; what the step reads beside the question stands in `GIVEN` while it is asked.
+Each is an `AskingProgram`; what the step reads beside the question stands in `Given` while it is asked.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram
+from medexam.programs.base import AskingProgram, given_to_step
 from medexam.programs.fields import Asked
 from medexam.programs.kept import KeptCalls
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import shown_text
-from medexam.programs.wrapping import BehindText, fitted
+from medexam.programs.wrapping import fitted
 from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit
 from medexam.signatures import split_thinking
 from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.steps import NEAREST, PASSAGES, AskStep, SignatureText
+from medexam.specs.programs.steps import NEAREST, AskStep, SignatureText
 from medexam.specs.programs.words import AsideSpec
 
 _REACT_TURNS = 4
@@ -39,49 +38,7 @@ _MARK = re.compile(r"^\s*(?:[-*\u2022]|\(?\d+[.):]|\w+\s*\d*\s*:)\s*")
 """A bullet, a number, or a word such as `Query 1:` before a query."""
 
 
-class Given(NamedTuple):
-    """What a step reads beside the question."""
-
-    fields: Mapping[str, Any]
-    """Name -> value."""
-    looked_up: Sequence[str]
-    """The texts of all look-ups before."""
-
-
-_NOTHING = Given({}, ())
-GIVEN: ContextVar[Given] = ContextVar("given", default=_NOTHING)
-
-
-class BehindField(BehindText):
-    """A program in words that ship, asked behind the text of a field."""
-
-    def __init__(self, program: AskingProgram, field: str) -> None:
-        super().__init__(program)
-        self._field = field
-
-    async def answer(self, question: Asked) -> ProgramOutput:
-        """Ask behind the text."""
-        return await self.answer_behind(question, shown_text(GIVEN.get().fields[self._field]))
-
-
-class PassagesField:
-    """Finds the passages that a step reads."""
-
-    def find(self, question: Asked) -> Sequence[Hit]:  # noqa: ARG002 - they are the same for any
-        """Return them."""
-        hits: Sequence[Hit] = GIVEN.get().fields[PASSAGES]
-        return hits
-
-
-class GivenModule(OwnProgram):
-    """A module that is called with the fields of steps beside those of the question."""
-
-    async def answer(self, question: Asked) -> ProgramOutput:
-        """Call it."""
-        return await self.answer_with(question, GIVEN.get().fields)
-
-
-class AskedSignature(GivenModule):
+class AskedSignature(OwnProgram):
     """A predictor whose outputs are fields; a prediction carries them as `fields`, None where a reply did not parse."""
 
     nearest: Any = None
@@ -100,12 +57,10 @@ class AskedSignature(GivenModule):
         self.nearest = nearest(pool, k, NEAREST)
         self._field_types = {**self._field_types, "demos": list}
 
-    async def answer(self, question: Asked) -> ProgramOutput:
-        """Ask the signature."""
-        fields = GIVEN.get().fields
+    def _inputs(self, question: Asked, fields: Mapping[str, Any], hits: list[Hit]) -> dict[str, Any]:
         if self.nearest is not None:
             fields = {**fields, "demos": [entry.demo for entry in self.nearest.find(question)]}
-        return await self.answer_with(question, fields)
+        return super()._inputs(question, fields, hits)
 
     def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: KeptCalls) -> ProgramOutput:
         """Build the prediction, which holds an `answer` only if the signature has one."""
@@ -179,7 +134,8 @@ class AskedAside(AskingProgram):
 
     async def answer(self, question: Asked) -> ProgramOutput:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
-        inputs, looked_up = GIVEN.get()
+        given = given_to_step()
+        inputs = given.fields
         texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._reads or len(texts) > 1) else ""
         if self._type == "bool" and text == []:
@@ -197,7 +153,7 @@ class AskedAside(AskingProgram):
         if choices:
             value = value == choices[0]
         elif self._type != "str":
-            value = read_queries(value, self._spec.most, looked_up)
+            value = read_queries(value, self._spec.most, given.looked_up)
         return ProgramOutput(answer=None, generation=generation, fields={self._output: value})
 
     def entry(self, question: Asked, inputs: Mapping[str, Any], value: str) -> str:
