@@ -77,7 +77,7 @@ async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
             text = question.request.messages[0].text
             turns = [{"role": "system", "content": question.request.system}, {"role": "user", "content": text}]
             sampling = Sampling(temperature=0.0, max_tokens=8)
-            (reply,) = await lm.ask(Dialogue(turns, "{Answer: ", sampling, choices=question.choices))
+            reply = await lm.ask(Dialogue(turns, "{Answer: ", sampling, choices=question.choices))
             return reply.reply in question.choices
 
     started = time.perf_counter()

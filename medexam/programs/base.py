@@ -187,8 +187,7 @@ class AskingProgram(dspy.Module):
             all_settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
         # Nothing is sampled where texts are read in plain text or a dialogue of their own.
         dialogue = Dialogue.of(turns, more.pop("sampling", None) or Sampling.of(all_settings), **more)
-        (generation,) = await ask_model(lm, dialogue, rollout_id=all_settings.get("rollout_id"))
-        return generation
+        return await ask_model(lm, dialogue, rollout_id=all_settings.get("rollout_id"))
 
     async def ask_words(
         self, predictor: dspy.Predict, system: str, text: str, prefill: str = "", choices: Sequence[str] = ()

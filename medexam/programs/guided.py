@@ -49,7 +49,7 @@ class GuidedAdapter(dspy.ChatAdapter):
             opening = f"{transcript}[[ ## {name} ## ]]\n"
             choices = _choices(name, field.annotation)
             sampling = Sampling.of(settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]})
-            (generation,) = await ask_model(lm, Dialogue(chat, opening, sampling, choices or None))
+            generation = await ask_model(lm, Dialogue(chat, opening, sampling, choices or None))
             # Servers differ in whether the text at which they stopped is part of the reply.
             texts[name] = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
             values |= {name} if choices else set()

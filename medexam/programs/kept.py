@@ -34,10 +34,9 @@ class Draws:
             return dialogue
         with self._lock:
             used_seeds = self._seeds[model, dialogue.key]
-            # A dialogue that asks for several replies takes as many seeds, one after the other.
-            while not used_seeds.isdisjoint(seeds := range(seed, seed + sampling.samples)):
+            while seed in used_seeds:
                 seed += 1
-            used_seeds.update(seeds)
+            used_seeds.add(seed)
         return dialogue if seed == sampling.seed else dialogue.with_seed(seed)
 
 
@@ -50,12 +49,11 @@ class KeptCalls(Draws):
         self.fault: Exception | None = None
         """What the last call broke with; None if it brought a reply."""
 
-    def begin(self, call: ModelCall, replies: int = 1) -> range:
-        """Keep a call that asks for `replies` replies; return their places."""
+    def begin(self, call: ModelCall) -> int:
+        """Keep a call that waits for its reply; return its place."""
         with self._lock:
-            begin = len(self._calls)
-            self._calls += [call] * replies
-        return range(begin, begin + replies)
+            self._calls.append(call)
+            return len(self._calls) - 1
 
     def end(self, place: int, call: ModelCall) -> None:
         """Keep what came of the call at this place."""

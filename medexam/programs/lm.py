@@ -90,24 +90,21 @@ class EngineLM(dspy.LM):
         return {"temperature": temperature, "max_tokens": max_tokens, **kwargs}
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    async def ask(
-        self, dialogue: Dialogue, prompt: Any = None, messages: Any = None, **kwargs: Any
-    ) -> list[Generation]:
-        """Return the replies to a dialogue, one for each sample; raises DSPy's errors.
+    async def ask(self, dialogue: Dialogue, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Generation:
+        """Return the reply to a dialogue; raises DSPy's errors.
 
         DSPy's callbacks, history and counts of tokens hear of a call with `prompt` or `messages`, and `kwargs`.
         """
         with dspy_errors(self.model):
-            generations = await self._reply(dialogue)
-        for one in generations:
-            counts = {"prompt_tokens": one.prompt_tokens, "completion_tokens": one.completion_tokens}
-            usage = {name: count for name, count in counts.items() if count is not None}
-            if len(usage) == len(counts):
-                usage["total_tokens"] = sum(usage.values())
-            response = SimpleNamespace(model=one.model, usage=usage)
-            asked = dialogue.turns_with_opening if prompt is None and messages is None else messages
-            self._record_response(response, prompt, asked, [_output(one)], kwargs)
-        return generations
+            generation = await self._reply(dialogue)
+        counts = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
+        usage = {name: count for name, count in counts.items() if count is not None}
+        if len(usage) == len(counts):
+            usage["total_tokens"] = sum(usage.values())
+        response = SimpleNamespace(model=generation.model, usage=usage)
+        asked = dialogue.turns_with_opening if prompt is None and messages is None else messages
+        self._record_response(response, prompt, asked, [_output(generation)], kwargs)
+        return generation
 
     async def acall(
         self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any
@@ -115,35 +112,32 @@ class EngineLM(dspy.LM):
         """Return what DSPy's own method returns."""
         dialogue = read_dialogue(messages or [_user(prompt)], {**self.kwargs, **kwargs})
         count = kwargs.get("n") or self.kwargs.get("n") or 1
-        replies = [await self.ask(dialogue, prompt, messages, **kwargs) for _ in range(count)]
-        return [_output(one) for generations in replies for one in generations]
+        return [_output(await self.ask(dialogue, prompt, messages, **kwargs)) for _ in range(count)]
 
     def __call__(self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any) -> list[Any]:
         """Return what DSPy's own method returns."""
         return background_loop().run(self.acall(prompt, messages=messages, **kwargs))
 
-    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the engine's replies, with their places among the calls that are kept."""
+    async def _reply(self, dialogue: Dialogue) -> Generation:
+        """Return the engine's reply, with its place among the calls that are kept."""
         keeper: KeptCalls | None = dspy.settings.get(KEPT)
         if draws := keeper or self._draws:
             # Models of one name draw an equal dialogue under one seed after the other.
             dialogue = draws.redraw(dialogue, self.model)
         if keeper is None:
-            return cast("list[Generation]", await self.live_engine.reply(dialogue))
+            return cast("Generation", (await self.live_engine.reply(dialogue))[0])
         request = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
         record = ModelCall.of(request, self._asked)
-        places = keeper.begin(record, request.sampling.samples)
+        place = keeper.begin(record)
         keeper.fault = None
         try:
-            generations: list[Generation] = await self.live_engine.reply(dialogue)
+            (generation,) = await self.live_engine.reply(dialogue)
         except CALL_ERRORS as error:
             keeper.fault = error
-            for place in places:
-                keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
             raise
-        for number, one in enumerate(generations):
-            keeper.end(places[number], record.with_reply(one, number))
-        return [replace(one, place=place) for place, one in zip(places, generations, strict=True)]
+        keeper.end(place, record.with_reply(generation))
+        return replace(generation, place=place)
 
     def choose(self, prompt: str, options: Sequence[str]) -> str:
         """Choose the one of `options` that the model answers `prompt` with; it cannot write anything else.
@@ -167,7 +161,7 @@ class EngineLM(dspy.LM):
     def _ask_once(self, prompt: str, **more: Any) -> Generation:
         sampling = Sampling(temperature=self.kwargs.get("temperature"))
         with dspy_faults():
-            return background_loop().run(self._reply(Dialogue([_user(prompt)], "", sampling, **more)))[0]
+            return background_loop().run(self._reply(Dialogue([_user(prompt)], "", sampling, **more)))
 
 
 def build_lm(model: ModelSpec, engine: Any, draws: Draws | None = None, *, asked: str | None = None) -> EngineLM:
@@ -202,12 +196,12 @@ def _output(generation: Generation) -> Any:
     return {"text": text, **{name: part for name, part in more.items() if part}} if any(more.values()) else text
 
 
-async def ask_model(lm: dspy.BaseLM, dialogue: Dialogue, *, rollout_id: Any = None) -> list[Generation]:
-    """Return the replies of a model to a dialogue, one for each sample; raises DSPy's errors."""
+async def ask_model(lm: dspy.BaseLM, dialogue: Dialogue, *, rollout_id: Any = None) -> Generation:
+    """Return the reply of a model to a dialogue; raises DSPy's errors."""
     if isinstance(lm, EngineLM):
-        return cast("list[Generation]", await lm.ask(dialogue))
+        return cast("Generation", await lm.ask(dialogue))
     options = {} if rollout_id is None else {"rollout_id": rollout_id}
-    return [read_generation(await lm.acall(build_request(lm.model, dialogue), **options))]
+    return read_generation(await lm.acall(build_request(lm.model, dialogue), **options))
 
 
 def in_bulk(lm: dspy.BaseLM | None, others: Mapping[str, dspy.BaseLM] = MappingProxyType({})) -> Any:

@@ -7,7 +7,7 @@
 
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from itertools import permutations
 from typing import Any, TypeVar
 
@@ -41,56 +41,45 @@ class WrappingProgram(ExamProgram):
 
 
 class Voting(WrappingProgram):
-    """A program that is asked `samples` times, each under a seed of its own; the commonest legal answer is taken.
+    """A program that is asked `samples` times in each order of a question's options, each time under a seed of its own;
+    the commonest legal answer is taken.
 
-    A prediction carries `votes`, the answer of each reply in order, and `scores`, the log of each option's share of the
-    legal answers; None if there is no legal answer. Of options with as many votes, the likeliest on average is taken,
-    then the one that was answered first.
+    A prediction carries `votes`, the answer of each reply in order as the number that the exam prints, and `scores`,
+    the log of each option's share of the legal answers; None if there is no legal answer. Of options with as many
+    votes, the likeliest on average is taken, then the one that was answered first. Where orders differ, it carries
+    `orders`, each of which has as many votes, and `calls` hold the numbers that were shown.
     """
 
-    def __init__(self, program: ExamProgram, samples: int) -> None:
+    def __init__(self, program: AskingProgram, samples: int, orders: Orders) -> None:
         super().__init__(program)
-        self.samples = samples
+        self.samples, self.orders = samples, orders
 
     def calls_for(self, question: Question) -> int:
         """Count as many for each reply as the program's own."""
-        return self.samples * self.program.calls_for(question)
+        return self.samples * len(orders_of(question, self.orders)) * self.program.calls_for(question)
 
     async def answer(self, question: Question) -> ProgramOutput:
-        """Ask the program for each reply: the first under the model's seed, the others under the next ones."""
-        answers = []
-        for number in range(self.samples):
-            with asked_by(seeds_later=number, seed_step=self.samples):
-                answers.append(await self.program.answer(question))
-        return _count_votes(question, answers, answers)
-
-
-class Reordered(WrappingProgram):
-    """A program that is asked once for each order of a question's options.
-
-    A prediction carries `orders`, and `votes`, the answers in their order as the numbers that the exam prints; each
-    order has as many of them. `calls` hold the numbers that were shown. Votes count as those of `Voting` do.
-    """
-
-    def __init__(self, program: ExamProgram, orders: Orders) -> None:
-        super().__init__(program)
-        self.orders = orders
-
-    def calls_for(self, question: Question) -> int:
-        """Count as many for each order as the program's own."""
-        return len(orders_of(question, self.orders)) * self.program.calls_for(question)
-
-    async def answer(self, question: Question) -> ProgramOutput:
-        """Ask the program in each order; its demonstrations and passages stay as they are."""
+        """Ask the program in each order: first under the model's seed, then under the next ones. Its demonstrations and
+        passages stay as they are.
+        """
         orders = orders_of(question, self.orders)
         outcomes: list[ProgramOutput] = []
         votes: list[ProgramOutput] = []
         for order in orders:
             # Until a call is made the question is the exam's, which finds the passages.
-            with asked_by(question=shown_in(question, order)):
-                outcomes.append(await self.program.answer(question))
-            votes += _votes_of(question, order, outcomes[-1])
-        return _count_votes(question, votes, outcomes).copy(orders=tuple(orders))
+            shown = {} if self.orders == "given" else {"question": shown_in(question, order)}
+            for number in range(self.samples):
+                with asked_by(seeds_later=number, seed_step=self.samples, **shown):
+                    outcomes.append(await self.program.answer(question))
+                votes.append(_printed_vote(question, order, outcomes[-1]))
+        counted = combine(question, votes, "vote")
+        first_place = next((place for place, vote in enumerate(votes) if vote.answer == counted.answer), 0)
+        scores = None
+        if counted.scores is not None:
+            why = f"{sum(vote is not None for vote in counted.votes)} of {len(votes)} replies hold a legal answer"
+            scores = {**counted.scores, "read_by": "votes", "read_why": why}
+        outcome = outcomes[first_place].copy(answer=counted.answer, scores=scores, votes=counted.votes)
+        return outcome if self.orders == "given" else outcome.copy(orders=tuple(orders))
 
 
 class WithNearest(WrappingProgram):
@@ -200,26 +189,11 @@ def _draw(question: Question, count: int) -> list[Order]:
     return list(distinct_orders)
 
 
-def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Iterator[ProgramOutput]:
-    """Yield every vote of an order, with the numbers that the exam prints."""
+def _printed_vote(question: Question, order: Order, outcome: ProgramOutput) -> ProgramOutput:
+    """Return the vote of a reply in an order, with the numbers that the exam prints."""
     printed: dict[int | None, int | None] = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
-    scores = outcome.scores if outcome.votes is None else None
+    scores = outcome.scores
     if scores is not None:
-        order_scores = (scores["option_scores"][number] for number in question.option_numbers)
-        scores = {**scores, "option_scores": dict(zip(order, order_scores, strict=True))}
-    for vote in outcome.votes or (outcome.answer,):
-        yield ProgramOutput(answer=printed[vote], scores=scores, rationale=outcome.rationale)
-
-
-def _count_votes(
-    question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]
-) -> ProgramOutput:
-    """Make one output of several, each of which has as many of the votes."""
-    counted = combine(question, votes, "vote")
-    first_place = next((place for place, vote in enumerate(votes) if vote.answer == counted.answer), 0)
-    scores = None
-    if counted.scores is not None:
-        why = f"{sum(vote is not None for vote in counted.votes)} of {len(votes)} replies hold a legal answer"
-        scores = {**counted.scores, "read_by": "votes", "read_why": why}
-    outcome = outcomes[first_place * len(outcomes) // len(votes)]
-    return outcome.copy(answer=counted.answer, scores=scores, votes=counted.votes)
+        by_number = {printed[number]: score for number, score in scores["option_scores"].items()}
+        scores = {**scores, "option_scores": by_number}
+    return ProgramOutput(answer=printed[outcome.answer], scores=scores)

@@ -17,7 +17,7 @@ import dspy
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reason
 from medexam.predictions.core import FollowUp
-from medexam.programs.base import AskingProgram, ExamProgram, Given, asked_by, current_lm
+from medexam.programs.base import AskingProgram, Given, asked_by, current_lm
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
@@ -26,7 +26,7 @@ from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.programs.steps.parts import AskedAside
-from medexam.programs.wrapping import Reordered, Voting, orders_of
+from medexam.programs.wrapping import Voting, orders_of
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.specs.programs.fields import added_lists
@@ -54,11 +54,7 @@ _ALL = ""
 
 def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
     """Return a program that is asked as often as the samples and orders of a step say, if it has none of its own."""
-    if step.samples > 1:
-        program = Voting(cast("ExamProgram", program), step.samples)
-    if step.orders != "given":
-        program = Reordered(cast("ExamProgram", program), step.orders)
-    return program
+    return Voting(program, step.samples, step.orders) if step.votes else program
 
 
 class StepProgram(AskingProgram):
