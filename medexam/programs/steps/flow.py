@@ -17,13 +17,13 @@ import dspy
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reason
 from medexam.predictions.core import FollowUp
-from medexam.programs.base import AskingProgram, Given, asked_by, current_lm
+from medexam.programs.base import AskingProgram, Given, asked_by
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput, kept_passage
-from medexam.programs.retrieving import PassageFinder, shown_text
+from medexam.programs.retrieving import PassageFinder
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.programs.steps.parts import AskedAside
 from medexam.programs.wrapping import Voting, orders_of
@@ -84,7 +84,6 @@ class StepProgram(AskingProgram):
             lists=tuple(added_lists(spec.steps)),
             # Whether passages are looked up round after round.
             looks_again=any(isinstance(step, RetrieveStep) for do in repeated_steps for _, step in walk_steps(do)),
-            askings={place: _describe_asking(part) for place, part in spec.parts.items()},
         )
         own = [program for program in programs.values() if isinstance(program, OwnProgram)]
         reads = any(getattr(program, "reads_options", False) for program in programs.values())
@@ -157,13 +156,6 @@ class StepProgram(AskingProgram):
             return await _Course(attributes["_plan"], vars(attributes["programs"]), question).run()
 
 
-def _describe_asking(part: StepPart) -> str:
-    """Return what is equal for steps that ask alike, and are drawn under other seeds."""
-    step: Any = part.step
-    signature = (step.ask, step.by) if isinstance(step, AskStep) and step.words is None else ()
-    return f"{step.model} {step.temperature} {signature} {part.program.model_dump_json()}"
-
-
 class _EmptyFieldError(Exception):
     """A step would read a field that a reply left empty."""
 
@@ -217,8 +209,6 @@ class _Course:
     programs: Mapping[str, Any]
     question: Asked
     hits: dict[str, Hit] = field(default_factory=dict)
-    times: Counter[str] = field(default_factory=Counter)
-    """How many replies were drawn of what is asked alike."""
     hits_by_query: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     """Text that was looked up, and how many passages -> these."""
     rounds: list[list[FollowUp]] = field(default_factory=list)
@@ -317,18 +307,8 @@ class _Course:
             )
         is_changed = step.model is not None or step.temperature is not None
         lm = find_lm(step.model, step.temperature) if is_changed else None
-        asking = self.plan.askings[part.place]
-        if isinstance(program, AskedAside):
-            # Other passages are another prompt, which needs no seed of its own.
-            asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
-        later = self.times[asking]
-        # Steps inside may ask alike too.
-        inner = program.calls_for(question) if isinstance(program, StepProgram) else 1
-        self.times[asking] += inner * getattr(part.program, "samples", 1) * step.samples
-        if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
-            # Equal calls of a module get seeds of their own as they are made.
-            later = 0
-        with asked_by(lm, seeds_later=later, given=Given(inputs, [text for text, _ in self.hits_by_query])):
+        # What is asked alike gets seeds of its own as it is asked.
+        with asked_by(lm, given=Given(inputs, [text for text, _ in self.hits_by_query])):
             if isinstance(program, AskingProgram):
                 outcome = await repeated(step, program).answer(question)
             else:
