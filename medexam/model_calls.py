@@ -100,11 +100,6 @@ class Dialogue(NamedTuple):
         """Return the same with these further fields."""
         return self._replace(fields=fields)
 
-    def with_samples(self, count: int, seeds_later: int = 0) -> "Dialogue":
-        """Return the same, asked for `count` replies at once, the first under a seed so much later."""
-        seed = None if self.sampling.seed is None else self.sampling.seed + seeds_later
-        return self._replace(sampling=self.sampling.changed(samples=count, seed=seed))
-
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""

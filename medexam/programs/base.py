@@ -40,8 +40,6 @@ class _Way:
     """What predictors are called with beside the program's own; what stands further out counts."""
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
-    seed_step: int = 1
-    """How far two seeds are apart that blocks inside this one take."""
     given: Given = field(default_factory=Given)
     """What the step of the innermost block reads."""
 
@@ -57,7 +55,6 @@ def asked_by(
     lm: dspy.BaseLM | None = None,
     *,
     seeds_later: int = 0,
-    seed_step: int = 1,
     given: Given | None = None,
     **inputs: Any,
 ) -> Iterator[None]:
@@ -67,8 +64,7 @@ def asked_by(
         _Way(
             lm or way.lm,
             {**inputs, **way.inputs},
-            way.seeds_later + way.seed_step * seeds_later,
-            way.seed_step * seed_step,
+            way.seeds_later + seeds_later,
             given or way.given,
         )
     )

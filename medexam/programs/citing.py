@@ -1,5 +1,7 @@
 """Citations: the reply names the passage that supports its answer."""
 
+from typing import Any
+
 import dspy
 
 from medexam.programs.asking import AnsweringProgram
@@ -38,7 +40,7 @@ class CitingPassages(BehindText):
         """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
-    async def answer(self, question: Question) -> ProgramOutput:
+    async def answer(self, question: Any) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
         hits = self._read(question)
         passages_text = number_passages([hit.passage.text for hit in hits])

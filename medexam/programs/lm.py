@@ -131,7 +131,7 @@ class EngineLM(dspy.LM):
         place = keeper.begin(record)
         keeper.fault = None
         try:
-            (generation,) = await self.live_engine.reply(dialogue)
+            generation: Generation = (await self.live_engine.reply(dialogue))[0]
         except CALL_ERRORS as error:
             keeper.fault = error
             keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))

@@ -67,9 +67,9 @@ class Voting(WrappingProgram):
         votes: list[ProgramOutput] = []
         for order in orders:
             # Until a call is made the question is the exam's, which finds the passages.
-            shown = {} if self.orders == "given" else {"question": shown_in(question, order)}
+            shown: dict[str, Any] = {} if self.orders == "given" else {"question": shown_in(question, order)}
             for number in range(self.samples):
-                with asked_by(seeds_later=number, seed_step=self.samples, **shown):
+                with asked_by(seeds_later=number, **shown):
                     outcomes.append(await self.program.answer(question))
                 votes.append(_printed_vote(question, order, outcomes[-1]))
         counted = combine(question, votes, "vote")
