@@ -33,7 +33,6 @@ def doctor(
     model: Annotated[str | None, typer.Option(help="The model to ask; the only one by default.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
-    ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check servers, hosted models or this machine: what they support, and what to change.
@@ -57,7 +56,7 @@ def doctor(
         refuse_others(context, {"as_json"}, "no server is named or registered on this machine: name one")
         _examine_machine(as_json=as_json)
         return
-    targets = find_targets(places, model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle)
+    targets = find_targets(places, model=model, api_key_env=api_key_env, api_key_file=api_key_file)
     diagnoses = run_interruptibly(diagnose(targets))
     faults = [one for one in diagnoses if one.fault is not None]
     # Where several places were asked, the address opens a line that says none.

@@ -31,7 +31,6 @@ SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "see
 _HTTP = ("vllm", "litellm", "added")
 _TAKEN_BY = {
     "args": ("own",),
-    "ca_bundle": ("vllm",),
     "profile": ("vllm", "added"),
     "endpoints": _HTTP,
     "extra_body": _HTTP,
@@ -78,8 +77,6 @@ class ModelSpec(Spec):
     variable, or no key."""
     api_key_file: Path | None = None
     """A file that holds the key and that only its owner may read; instead of `api_key_env`."""
-    ca_bundle: Path | None = None
-    """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"

@@ -54,7 +54,7 @@ from medexam.serve.discovery.requests import (
 )
 from medexam.serve.engines.litellm_calls import read_chat
 from medexam.serve.logprobs import echo_fields, read_echo, read_label
-from medexam.serve.network.connections import certificate_fault, redirect_fault
+from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED, reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
@@ -142,12 +142,6 @@ async def _probing(
                 "server's log, or give another address"
             ) from error
         except (httpx.TransportError, *CURABLE) as error:
-            if (fault := certificate_fault(error)) is not None:
-                ca_note = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
-                raise EndpointUnreachableError(
-                    f"the certificate of {endpoint.base} is not {ca_note} ({fault}); name a file with the certificate "
-                    "of its CA in model.ca_bundle"
-                ) from error
             reason = str(error) or type(error).__name__
             if not probe.answered:
                 raise EndpointSilentError(

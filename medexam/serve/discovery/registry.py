@@ -104,7 +104,7 @@ def read_registry(spec: ModelSpec, *, ready: bool = True) -> list[RegisteredServ
 def endpoint_of(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
     """Return how a registered server is asked: with the spec's key, else its own."""
     own = None if spec.api_key_env or spec.api_key_file else entry.key
-    return Endpoint(normalise_address(entry.address), own or _spec_key(spec) or NO_KEY, spec.ca_bundle)
+    return Endpoint(normalise_address(entry.address), own or _spec_key(spec) or NO_KEY)
 
 
 def find_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
@@ -115,7 +115,7 @@ def find_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
     """
     if spec.endpoints and spec.registry is None:
         bases = dict.fromkeys(normalise_address(address) for address in spec.endpoints)
-        return tuple(Endpoint(base, _spec_key(spec) or NO_KEY, spec.ca_bundle) for base in bases)
+        return tuple(Endpoint(base, _spec_key(spec) or NO_KEY) for base in bases)
     candidates = read_registry(spec)
     if len(models := {entry.model for entry in candidates}) > 1:
         raise EngineError(

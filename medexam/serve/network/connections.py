@@ -7,6 +7,7 @@ knows addresses and certificates, not what is asked.
 """
 
 import ipaddress
+import os
 import socket
 import ssl
 import sys
@@ -14,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -22,7 +22,6 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
 
-from medexam.errors import SpecError
 from medexam.event_loop import background_loop
 from medexam.serve.network.endpoints import Endpoint
 
@@ -90,14 +89,12 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """Open a plain HTTP client that sends the endpoint's key; raises `SpecError` for a CA bundle that cannot be
-    read.
-    """
+    """Open a plain HTTP client that sends the endpoint's key."""
     return _Client(
         headers={"Authorization": f"Bearer {endpoint.key}", "Accept-Encoding": "identity"},
         # Waiting for one of this client's own connections is no fault of the server's.
         timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
-        verify=_trust(endpoint.ca_bundle),
+        verify=_trust(os.environ.get("SSL_CERT_FILE")),
         follow_redirects=False,
         trust_env=not _is_loopback(endpoint),
         event_hooks={"response": [keep_reply]},
@@ -116,18 +113,9 @@ def open_model_client(endpoint: Endpoint, http: httpx.AsyncClient) -> Any:
 
 
 @cache
-def _trust(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Load what certificates are checked against, once, since it takes longer than a probe.
-
-    Raises `SpecError` if the file of a CA bundle cannot be used.
-    """
-    try:
-        return ssl.create_default_context(cafile=ca_bundle.expanduser()) if ca_bundle else httpx.create_ssl_context()
-    except OSError as error:
-        raise SpecError(
-            f"model.ca_bundle {ca_bundle} cannot be used: {error}; name a file with the certificate of the CA in PEM "
-            "form, or leave model.ca_bundle out to trust what this machine trusts"
-        ) from None
+def _trust(_file: str | None) -> ssl.SSLContext:
+    """Load what certificates are checked against, once a file, since it takes longer than a probe."""
+    return httpx.create_ssl_context()
 
 
 def redirect_fault(response: httpx.Response) -> str | None:
@@ -142,13 +130,6 @@ def redirect_fault(response: httpx.Response) -> str | None:
         f"{bare[0]} redirects to {bare[1]}{place}, and redirects are not followed; "
         "write the address that is meant in model.endpoints"
     )
-
-
-def certificate_fault(error: BaseException) -> str | None:
-    """Return what the check of a certificate found, if a connection failed because of it; else None."""
-    refused = [link for link in causes(error) if isinstance(link, ssl.SSLCertVerificationError)]
-    # The first are aiohttp's own, which say less.
-    return (getattr(refused[-1], "verify_message", "") or str(refused[-1])) if refused else None
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

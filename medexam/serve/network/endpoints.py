@@ -28,8 +28,6 @@ class Endpoint:
     """Base address of the OpenAI API: `http://host:8000/v1`."""
     key: str = field(repr=False)
     """Sent as bearer token; never logged."""
-    ca_bundle: Path | None = None
-    """Certificates (PEM) that an https endpoint is checked against; None: those that this machine trusts."""
 
     @property
     def root(self) -> str:
