@@ -3,14 +3,13 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, refuse_others
 from medexam.cli.output import print_json
-from medexam.errors import EndpointSilentError, EngineError, SpecError
+from medexam.errors import EndpointSilentError, EngineError
 
 if TYPE_CHECKING:
     from medexam.serve.discovery.doctor import Diagnosis
@@ -32,7 +31,6 @@ def doctor(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask; the only one by default.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
-    api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check servers, hosted models or this machine: what they support, and what to change.
@@ -50,13 +48,11 @@ def doctor(
     from medexam.serve.discovery.registry import local_registry
 
     places = endpoints or []
-    if api_key_env is not None and api_key_file is not None:
-        raise SpecError("--api-key-env and --api-key-file both name the key: give one of them")
     if not places and not local_registry().read():
         refuse_others(context, {"as_json"}, "no server is named or registered on this machine: name one")
         _examine_machine(as_json=as_json)
         return
-    targets = find_targets(places, model=model, api_key_env=api_key_env, api_key_file=api_key_file)
+    targets = find_targets(places, model=model, api_key_env=api_key_env)
     diagnoses = run_interruptibly(diagnose(targets))
     faults = [one for one in diagnoses if one.fault is not None]
     # Where several places were asked, the address opens a line that says none.

@@ -23,5 +23,4 @@ from .naming import with_served_name as with_served_name
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.http_calls import status_error as status_error
-from .network.keys import read_key_file as read_key_file
 from .timing import TIMING as TIMING

@@ -75,8 +75,6 @@ class ModelSpec(Spec):
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: the key that a registry names, the provider's usual
     variable, or no key."""
-    api_key_file: Path | None = None
-    """A file that holds the key and that only its owner may read; instead of `api_key_env`."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
@@ -149,7 +147,7 @@ class ModelSpec(Spec):
         yield engine == "embedded" and isinstance(self.thinking, int), advice
         is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))
         yield engine == "embedded" and is_path, "name is a model of the hub: for a folder or file write path alone"
-        advice = "looks like a key, and specs are stored: name its variable in api_key_env, or its file in api_key_file"
+        advice = "looks like a key, and specs are stored: name its variable in api_key_env"
         for path, value in walk(self.extra_body):
             yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
 

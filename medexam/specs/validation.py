@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from medexam.errors import SpecError
 from medexam.text import hide_lookalikes
 
-INSTEAD = "name the variable that holds the key in model.api_key_env, or the file in model.api_key_file"
+INSTEAD = "name the variable that holds the key in model.api_key_env"
 _SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob": "likelihood", "shot": "examples"}
 """What people write, without a final s -> the name that a spec has for it."""
 _MOST_CHOICES = 20

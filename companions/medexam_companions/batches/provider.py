@@ -13,7 +13,6 @@ from openai import APIConnectionError, AsyncOpenAI, InternalServerError, OpenAIE
 from openai.types import Batch as ProviderBatch
 
 from medexam.errors import EngineError
-from medexam.serve import read_key_file
 from medexam.specs import ModelSpec
 from medexam.text import hide_secrets
 from medexam_companions.batches.batch_folder import URL, Batch
@@ -39,7 +38,7 @@ class HostedBatches:
 
     def __init__(self, spec: ModelSpec) -> None:
         """Set up the batches; the key is where the spec says, else in the provider's usual variable."""
-        key = read_key_file(spec.api_key_file) if spec.api_key_file else os.environ.get(spec.api_key_env or "")
+        key = os.environ.get(spec.api_key_env or "")
         self._client = AsyncOpenAI(api_key=key, timeout=min(spec.timeout_s, _STEP_S), max_retries=_ATTEMPTS)
         self._once = self._client.with_options(max_retries=0)
 

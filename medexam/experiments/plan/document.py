@@ -177,7 +177,7 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
     """
     cells = [planned for planned in cells if planned.pending]
     for name, model in _find_billed(cells).items():
-        has_place, variable = bool(model.api_key_env or model.api_key_file), f"{name.partition('/')[0].upper()}_API_KEY"
+        has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"
         # litellm, which knows all of them, takes seconds to import.
         if has_place or model.endpoints or variable not in _USUAL_KEYS or os.environ.get(variable):
             request = read_tables(name).missing_key

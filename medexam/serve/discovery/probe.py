@@ -278,7 +278,7 @@ class _Probe:
         if reply.status_code in (401, 403):
             raise EndpointUnreachableError(
                 f"{address} refuses the key (HTTP {reply.status_code}); "
-                "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
+                "name the environment variable that holds it in model.api_key_env"
             )
         if reply.status_code in LOADING:
             raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")

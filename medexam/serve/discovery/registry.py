@@ -103,7 +103,7 @@ def read_registry(spec: ModelSpec, *, ready: bool = True) -> list[RegisteredServ
 
 def endpoint_of(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
     """Return how a registered server is asked: with the spec's key, else its own."""
-    own = None if spec.api_key_env or spec.api_key_file else entry.key
+    own = None if spec.api_key_env else entry.key
     return Endpoint(normalise_address(entry.address), own or _spec_key(spec) or NO_KEY)
 
 
@@ -157,7 +157,7 @@ async def wait_for_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
 
 
 def _spec_key(spec: ModelSpec) -> str | None:
-    return read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file)
+    return read_api_key(spec.api_key_env, "VLLM_API_KEY")
 
 
 def _is_there(entry: RegisteredServer) -> bool:

@@ -175,8 +175,8 @@ class ProviderProbe:
         self._spec, self.record = spec, read_tables(spec.name)
         provider = str(self.record.provider)
         connection: dict[str, Any] = {}
-        if spec.api_key_env or spec.api_key_file:
-            connection["api_key"] = read_api_key(spec.api_key_env, file=spec.api_key_file)
+        if spec.api_key_env:
+            connection["api_key"] = read_api_key(spec.api_key_env)
         if provider == "anthropic":
             from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 

@@ -6,11 +6,10 @@ addresses and keys; it opens no connection.
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from medexam.errors import SpecError
-from medexam.serve.network.keys import read_key_file, read_key_variable
+from medexam.serve.network.keys import read_key_variable
 
 NO_KEY = "EMPTY"
 """What servers without keys are sent, because clients insist on one."""
@@ -66,13 +65,11 @@ def normalise_address(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def read_api_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
-    """Read the key from the file or the variable that the spec names, else from the usual variable, else None.
+def read_api_key(variable: str | None, usual: str | None = None) -> str | None:
+    """Read the key from the variable that the spec names, else from the usual variable, else None.
 
     Raises `SpecError` if the spec names one that cannot be used.
     """
-    if file is not None:
-        return read_key_file(file)
     if variable is None:
         return read_key_variable(usual) if usual else None
     if (key := read_key_variable(variable)) is None:

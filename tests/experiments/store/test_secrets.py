@@ -23,17 +23,12 @@ PLACES = (*VARIABLES, "registry")
 
 def model_of(place: str, wire: Wire, folder: Path) -> dict[str, object]:
     """The model part of a spec whose key comes from this place; only the key's own file holds it."""
-    key_file, registry = folder / "keys" / "key", Registry(folder / "keys")
-    key_file.parent.mkdir(exist_ok=True)
-    key_file.touch(0o600)
+    registry = Registry(folder / "keys")
     own = {
         "environment": {"api_key_env": "MY_KEY"},
         "usual environment": {},
-        "file": {"api_key_file": str(key_file)},
         "registry": {"endpoints": [f"registry:{registry.path}"]},
     }
-    if place == "file":
-        key_file.write_text(KEY)
     if place == "registry":
         registry.add(RegisteredServer(wire.address, wire.models[0], socket.gethostname(), os.getpid(), KEY))
     return {"engine": "vllm", "endpoints": [wire.address], **own[place]}
