@@ -17,9 +17,8 @@ from pathlib import Path
 import httpx
 
 from medexam.errors import EngineError
-from medexam.serve.launch.memory import LARGE_GB, find_gpus, place
-from medexam.serve.launch.profile import find_folder, find_profile, model_name, names_file, read_size, refused_flag
-from medexam.serve.local_model.template import find_snapshot
+from medexam.serve.launch.memory import LARGE_GB, place
+from medexam.serve.launch.profile import find_folder, find_profile, model_name, names_file, refused_flag
 from medexam.serve.local_model.weights import multiplies_bfloat16
 
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server", "--model")
@@ -121,9 +120,9 @@ def plan_server(
     name, profile = Path(model).stem if names_file(model) else model, find_profile(model)
     source = model if profile is None else profile.model
     folder, values = find_folder(source), _read_flags(flags)
-    size = profile.size if profile else read_size(folder or find_snapshot(source))
+    size = profile.size if profile else None
     interpreter = str(python.expanduser() if python else sys.executable)
-    cpu = _asks_cpu(interpreter, "" if profile is None or size is None else name, printing=printing)
+    cpu = _asks_cpu(interpreter, "" if size is None else name, printing=printing)
     # Else vLLM takes sampling values that a request leaves out from the model's own file.
     defaults: dict[str, str | None] = {"--generation-config": "vllm"}
     defaults |= {"--served-model-name": profile.name if profile else model_name(model)}
@@ -134,8 +133,8 @@ def plan_server(
             defaults |= {"--revision": profile.revision, "--tokenizer-revision": profile.revision}
     defaults |= {} if node.count == 1 else {"--pipeline-parallel-size": str(node.count)}
     notes, gpus, environment = list[str](), tuple[int, ...](), {} if folder is None else {"HF_HUB_OFFLINE": "1"}
-    # Without a card that nvidia-smi knows, a model without a profile is left to vLLM, which may find others.
-    if size is not None and not cpu and (profile is not None or printing or find_gpus()):
+    # A model without a profile is left to vLLM and to the flags.
+    if size is not None and not cpu:
         layout, cards = place(name, size, values, nodes=node.count, printing=printing)
         gpus = tuple(card.index for card in cards)
         notes.append(f"{name} on {layout.gpus} x {cards[0].name}, per GPU: {layout.memory}")

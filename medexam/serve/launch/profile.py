@@ -1,14 +1,13 @@
-"""What a model needs to be served: one YAML file a model, shipped or the user's own, or the model's own files.
+"""What a model needs to be served: one YAML file a model, shipped or the user's own.
 
 A profile holds the model's size and vLLM's own flags. The number of cards and the command follow by arithmetic; a
 profile knows no machine.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -159,28 +158,3 @@ def find_folder(model: str) -> Path | None:
     if not (folder / "config.json").is_file():
         raise EngineError(f"{model}: no folder with a model, it has no config.json; {_LIST}")
     return folder.resolve()
-
-
-def read_size(folder: Path | None) -> Size | None:
-    """Read a model's size from its own files; None if they do not say enough."""
-    if folder is None:
-        return None
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        text: Mapping[str, Any] = {**config, **config.get("text_config", {})}
-        heads = int(text["num_attention_heads"])
-        in_32_bits = (text.get("dtype") or text.get("torch_dtype")) == "float32"  # which vLLM halves
-        names = {path.name for path in folder.glob("*.safetensors")}
-        if (index := next(folder.glob("*.safetensors.index.json"), None)) is not None:
-            names = {*json.loads(index.read_bytes())["weight_map"].values()}  # a folder may hold the weights twice
-        return Size(
-            weights_gb=sum((folder / name).stat().st_size for name in names) / (2e9 if in_32_bits else 1e9),
-            layers=int(text["num_hidden_layers"]),
-            heads=heads,
-            kv_heads=int(text.get("num_key_value_heads") or heads),
-            head_dim=int(text.get("head_dim") or int(text["hidden_size"]) // heads),
-            vocabulary=int(text["vocab_size"]),
-            context_limit=int(text["max_position_embeddings"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None

@@ -1,6 +1,5 @@
 """The sum of the memory, and who gets which card, out of a `nvidia-smi` that is a script."""
 
-import json
 import re
 from pathlib import Path
 
@@ -148,57 +147,3 @@ def test_printing_needs_no_card() -> None:
 def test_a_model_of_unknown_size_is_left_to_vllm(cards) -> None:
     cards(A100, A100)
     assert plan_server("Org/Model", printing=True).gpus == ()
-
-
-LLAMA_70B = {
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "hidden_size": 8192,
-    "vocab_size": 128_256,
-    "max_position_embeddings": 131_072,
-    "torch_dtype": "bfloat16",
-}
-
-
-def write_model(folder: Path, config: object, *sizes: int) -> Path:
-    """A model folder whose weight files have these sizes, as holes; another file holds them all once more."""
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    names = [f"model-{number}.safetensors" for number in range(len(sizes))]
-    for name, size in zip(names, sizes, strict=True):
-        with (folder / name).open("wb") as stream:
-            stream.truncate(size)
-    (folder / "consolidated.safetensors").write_bytes(b"the same weights once more")
-    index = {"weight_map": {f"layer.{name}": name for name in names}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-    return folder
-
-
-def test_a_folder_is_laid_out_by_its_own_files_as_its_profile_is(cards, tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "llama", LLAMA_70B, *[47_033_333_333] * 3)
-    nested = write_model(tmp_path / "nested", {"text_config": LLAMA_70B}, *[47_033_333_333] * 3)
-    for sizes, gpus in (([A100] * 4, (0, 1, 2, 3)), ([H200] * 4, (0, 1)), ([22.5] * 8, tuple(range(8)))):
-        cards(*sizes)
-        ours, same, profile = (plan_server(str(one)) for one in (folder, nested, "llama-3.1-70b"))
-        assert ours.gpus == same.gpus == profile.gpus == gpus
-        sums = [
-            next(note for note in one.notes if "of weights" in note).partition("per GPU: ")[2] for one in (ours, same)
-        ]
-        assert sums[0] == sums[1]
-        assert sums[0].startswith(f"{141.1 / len(gpus):.1f} GB of weights")
-
-
-def test_the_hubs_cache_is_looked_into_for_the_revision_that_is_named(
-    site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    stored = tmp_path / "hub" / "models--Org--Large"
-    write_model(stored / "snapshots" / "abc", LLAMA_70B, 141_100_000_000)
-    assert plan_server("Org/Large", printing=True).gpus == ()
-    (stored / "refs").mkdir()
-    (stored / "refs" / "main").write_text("abc", encoding="ascii")
-    launch = plan_server("Org/Large", printing=True)
-    assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1, 2, 3), "4"), "as its profile"
-    (stored / "snapshots" / "abc" / "config.json").write_text('{"num_hidden_layers": "many"}')
-    assert plan_server("Org/Large", printing=True).gpus == (), "files that say too little"
