@@ -151,11 +151,11 @@ def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Pat
     """Serve on this machine until a signal."""
     from medexam.files import host_name
     from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.network.keys import make_key, read_key_variable
+    from medexam.serve.network.endpoints import make_key, read_api_key
 
     found_in = Registry(registry) if registry else local_registry()
     host = host_name() if registry and listens in _EVERY_ADDRESS else None
-    key, command = read_key_variable("VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
+    key, command = read_api_key(None, "VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
     _serve_until_signal(launch, command, "Ctrl-C", key=key, logs=logs, registry=found_in, host=host)
 
 
@@ -184,7 +184,7 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
     from medexam.serve.launch.command import Node, claim_port
-    from medexam.serve.network.keys import make_key
+    from medexam.serve.network.endpoints import make_key
 
     job_node, found_in = JobNode.find(), job.registry
     check_shared(job)

@@ -4,12 +4,14 @@ An address in a spec may be written in several ways; records, probes and request
 addresses and keys; it opens no connection.
 """
 
+import os
 import re
+import secrets
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from medexam.errors import SpecError
-from medexam.serve.network.keys import read_key_variable
+from medexam.text import remember_secret
 
 NO_KEY = "EMPTY"
 """What servers without keys are sent, because clients insist on one."""
@@ -66,14 +68,29 @@ def normalise_address(address: str) -> str:
 
 
 def read_api_key(variable: str | None, usual: str | None = None) -> str | None:
-    """Read the key from the variable that the spec names, else from the usual variable, else None.
+    """Read the key from the variable that the spec names, else from the usual variable; None if that is not set.
 
-    Raises `SpecError` if the spec names one that cannot be used.
+    Raises `SpecError` if the spec's variable is not set, or one holds no key.
     """
-    if variable is None:
-        return read_key_variable(usual) if usual else None
-    if (key := read_key_variable(variable)) is None:
+    key = os.environ.get(variable or usual or "", "").strip()
+    if not key and variable is not None:
         # A key that was written instead of a name is not shown: names are in capitals, as a rule.
         name = variable if variable.isupper() else "an environment variable"
         raise SpecError(f"model.api_key_env names {name}, and that environment variable is not set")
+    if not key:
+        return None
+    # No message shows it from here on.
+    remember_secret(key)
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SpecError(
+            f"the environment variable {variable or usual}: a key is one word without special characters, and this is "
+            "not; set it again"
+        )
+    return key
+
+
+def make_key() -> str:
+    """Make a new key of 256 random bits, in characters that a header and a shell take as they are."""
+    key = secrets.token_urlsafe(32)
+    remember_secret(key)
     return key
