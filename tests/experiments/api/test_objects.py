@@ -1,5 +1,6 @@
 """Modules and models that a script has made, given to `medexam.run` and `medexam.optimize` as they are."""
 
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from wire_server import Wire, serving
 
 import medexam
 from medexam.errors import EngineError, SpecError
+
+LOOK = "Name a bone."
+"""What a look at which model answers asks."""
 
 
 class Told(dspy.Module):
@@ -162,7 +166,7 @@ def sent(ask_with):
         with serving(wire):
             lm = dspy.LM("openai/tiny", api_base=wire.address, api_key="x", cache=False, num_retries=0, **settings)
             (run,) = ask_with(program or Told(), lm, limit=1)
-        asked = wire.bodies("/v1/chat/completions")
+        asked = [body for body in wire.bodies("/v1/chat/completions") if LOOK not in json.dumps(body)]
         body = {name.replace("_completion", ""): value for name, value in asked[-1].items()}
         return body, run.id
 
