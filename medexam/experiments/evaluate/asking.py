@@ -40,7 +40,7 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
-from medexam.serve.engines.dspy_model import IN_FLIGHT, describe_dspy_model
+from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_dspy_model
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 
@@ -175,13 +175,15 @@ class ObjectExecutor(Executor):
 
         Raises `EngineError` if an engine of ours reached another one when it was made.
         """
-        if changes := await find_changes(self._engine):
+        if not isinstance(self._lm, EngineLM):
+            self._engine = await asyncio.to_thread(LookedAtModel, self._lm)
+        elif changes := await find_changes(self._engine):
             raise EngineError(
                 f"{self._lm.model}: another model answers than when it was made ({'; '.join(changes)}); make it again"
             )
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo:
-        """Return what answers: what an engine of ours says of itself, else the model's name."""
+        """Return what answers: what an engine of ours says of itself, else the model's name and replies."""
         info: EngineInfo = self._engine.info() if hasattr(self._engine, "info") else describe_dspy_model(self._lm)
         return info
 

@@ -99,3 +99,18 @@ def _advise(record: Capabilities) -> Iterator[str]:
         yield "no choice can be enforced: set program.answer_format to free"
     if record.chat and record.limit is None:
         yield UNLIMITED.format("it")
+    if record.provider is not None or (record.choice_form and not record.is_vllm):
+        return
+    asked = {
+        "allowed_token_ids": record.allowed_token_ids,
+        "response_format": bool(record.choice_form) or not record.chat,
+        "echo": record.echo_logprobs is not None,
+        "logprob_token_ids": record.names_tokens,
+    }
+    if not record.tokenizes:
+        yield (
+            "/tokenize is not served as vLLM does, so neither guided answers by prefill nor log-probabilities of given "
+            "texts are possible: ask the vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
+        )
+    elif lacking := [name for name, honoured in asked.items() if not honoured]:
+        yield f"{', '.join(lacking)}: not honoured, so guided answers or log-probabilities lack; upgrade to vLLM 0.29"

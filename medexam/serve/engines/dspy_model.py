@@ -4,6 +4,7 @@ A `dspy.LM` is asked as it is, by its own client and with its own retries. Its c
 remembers what was answered.
 """
 
+import asyncio
 from typing import Any
 
 import dspy
@@ -12,10 +13,10 @@ from dspy.lm15 import Response, request_from_openai_chat
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import build_request, read_generation
 from medexam.errors import AnswerFormatError, EngineError
-from medexam.model_calls import Dialogue, Generation
-from medexam.model_identity import ModelIdentity
+from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
-from medexam.serve.discovery.requests import LIMITS
+from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, LIMITS
 from medexam.serve.engines.provider import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -49,7 +50,47 @@ class RequestEngine:
         return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
 
 
-class DSPyModelEngine:
+class LookedAtModel:
+    """A model of DSPy's, and which one answered behind its name when it was looked at."""
+
+    def __init__(self, lm: Any) -> None:
+        """Look at `lm`; None is a model that the script's modules have themselves."""
+        self._lm = lm
+        self._identity = self._identify()
+
+    def info(self) -> EngineInfo:
+        """Describe what really runs."""
+        return describe_dspy_model(self._lm).model_copy(update={"identity": self._identity})
+
+    async def find_changes(self) -> list[str]:
+        """Look again, as the contract says; twice, since a hosted model may reply otherwise once."""
+        differences = list[str]()
+        for _ in "12":
+            now = await asyncio.to_thread(self._identify)
+            if now.behaviour is None or not (differences := self._identity.differences(now)):
+                return []
+        return differences
+
+    def _identify(self) -> ModelIdentity:
+        """Ask a `dspy.LM` itself the fixed dialogue twice; other classes are known by their names.
+
+        So are models that refuse it or are out of reach.
+        """
+        unseen = describe_dspy_model(self._lm).identity
+        if type(self._lm) is not dspy.LM:
+            return unseen
+        dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
+        try:
+            with dspy.context(**_UNHEARD):
+                responses = [self._lm(build_request(unseen.name, dialogue), cache=False) for _ in "12"]
+            first, second = (read_generation(response) for response in responses)
+        except Exception:
+            return unseen
+        behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
+        return unseen.model_copy(update={"hub_id": first.model or None, "behaviour": behaviour})
+
+
+class DSPyModelEngine(LookedAtModel):
     """Replies to dialogues by a `dspy.LM`."""
 
     concurrency = IN_FLIGHT
@@ -71,9 +112,10 @@ class DSPyModelEngine:
             raise EngineError(
                 f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}"
             ) from None
-        self._lm, self._settings = lm, settings
+        self._settings = settings
         if several:
             raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
+        super().__init__(lm)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list; the model's settings hold where it says nothing."""
@@ -84,10 +126,6 @@ class DSPyModelEngine:
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(request, cache=False)
         return [read_generation(response)]
-
-    def info(self) -> EngineInfo:
-        """Describe what really runs."""
-        return describe_dspy_model(self._lm)
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""

@@ -121,3 +121,18 @@ def test_equal_runs_whose_answers_differ_are_named(served, command, capsys, tmp_
     (note,) = [note for note in medexam.compare(first, second).document()["notes"] if said in note]
     assert note.endswith("of 12 answers differ: two servers may stand behind one name")
     assert said in command("list", "--runs-dir", tmp_path / "runs")[2]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_evaluation_of_a_dspy_lm_looks_too(tmp_path, swapped) -> None:
+    class Renaming(HashServer):
+        def reply(self, path, body):
+            status, reply = super().reply(path, body)
+            return status, reply | {"model": "tiny-2" if swapped and self.prompts else "tiny-1"}
+
+    with serving(wire := Renaming()):
+        lm = dspy.LM("openai/tiny", api_base=wire.address, api_key="x", cache=False, num_retries=0)
+        with dspy.context(lm=lm):
+            evaluate = medexam.Evaluate(devset=build_devset(6), metric=lambda *_: 1.0, runs_dir=tmp_path, track=False)
+            (counted,) = evaluate(dspy.Predict("question -> answer")).run.stored.answerers
+    assert (counted.answers, counted.doubtful) == (6, 6 * swapped)
