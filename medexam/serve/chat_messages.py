@@ -76,6 +76,14 @@ class TemplateRules:
             joins = refused or not self.repeats
         return turns
 
+    @property
+    def details(self) -> dict[str, str]:
+        """What becomes of messages that it may refuse, as recorded with a run."""
+        return {
+            "repeated_turns": "kept" if self.repeats else "merged",
+            "empty_system_turn": "kept" if self.system and self.empty_system else "left out",
+        }
+
 
 def probe_template(render: Callable[[list[ChatMessage]], str], refusal: type[Exception]) -> TemplateRules:
     """Find out what a template accepts by rendering short dialogues with it.

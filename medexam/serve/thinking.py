@@ -10,6 +10,8 @@ _LEFT_OPEN = re.compile(rf"{OPENING}\s*\Z")
 _BEGINS = re.compile(rf"\s*{OPENING}\s*")
 CLOSED_EARLY = f"\n{CLOSING}\n\n"
 """What ends thinking that has used up its budget."""
+CLOSED = "closed before a choice"
+"""What is recorded of a chat template that leaves a block open."""
 
 
 def is_open(prompt: str) -> bool:

@@ -108,7 +108,7 @@ class Capabilities(FrozenModel):
     def identity(self) -> ModelIdentity:
         """What answers here."""
         if self.provider is not None:
-            return ModelIdentity(engine="litellm", name=self.model)
+            return ModelIdentity(engine="litellm", name=self.model, behaviour=self.behaviour)
         notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
         cached = _CACHED.search(self.source or "")
         hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None

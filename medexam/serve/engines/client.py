@@ -52,7 +52,7 @@ from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.logprobs import read_continuations
 from medexam.serve.pool import Batcher, Server, ServerPool
 from medexam.serve.request_settings import CHAT_ONLY, completion_fields
-from medexam.serve.thinking import CLOSING, append, find_thinking, whole_reply
+from medexam.serve.thinking import CLOSED, CLOSING, append, find_thinking, whole_reply
 from medexam.text import writable
 
 _IN_FLIGHT, _IN_FLIGHT_HOSTED = 256, 32
@@ -160,7 +160,9 @@ class ClientEngine:
                 "source": record.source,
                 "sampling": record.sampling,
                 "warnings": self._warnings(),
+                **record.rules.details,
                 **(hosted if record.provider else {}),
+                **({"open_thinking": CLOSED} if self._opens_thinking else {}),
                 **({"providers": dict(self._providers)} if self._providers else {}),
             },
         )

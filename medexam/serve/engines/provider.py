@@ -18,6 +18,7 @@ from medexam.errors import (
     AuthError,
     BillingError,
     CallError,
+    EndpointSilentError,
     EndpointUnreachableError,
     EngineError,
     LogprobsUnavailableError,
@@ -27,6 +28,7 @@ from medexam.errors import (
     UnsupportedModelError,
 )
 from medexam.model_calls import ChatMessage, Generation, Sampling
+from medexam.model_identity import Behaviour
 from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
@@ -133,7 +135,17 @@ async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
     identity = probe.record.identity.model_copy(update={"name": probe.name})
 
     async def check(_: Server) -> None:
-        """Find no change: replies name the model."""
+        # Twice, since a hosted model may reply otherwise once.
+        differences = list[str]()
+        for _look in "12":
+            try:
+                await probe.identify()
+            except EndpointUnreachableError as error:
+                raise EndpointSilentError(str(error)) from error
+            now = probe.record.identity.model_copy(update={"name": probe.name})
+            if not (differences := identity.differences(now)):
+                return
+        raise EngineError("; ".join(differences))
 
     pool = ServerPool([probe.server], spec.timeout_s, check=check)
     has_price = spec.price is not None
@@ -206,6 +218,7 @@ class ProviderProbe:
             self._note(sees=await reads_pictures(self._ask))
             if insists and not self.record.sees:
                 raise EngineError(f"engine litellm asks {no_sight(self.record.model)}")
+        await self.identify()
         await self._find_rules()
 
     async def _try(
@@ -251,7 +264,6 @@ class ProviderProbe:
         """Send the spec's settings once, and see whether the model thinks; raises `EngineError` for what it refuses."""
         spec, record = self._spec, self.record
         generation = await self._send_settings()
-        self.name = generation.model
         thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
         if thinks and spec.thinking == "off":
             raise still_thinks(record.model)
@@ -314,8 +326,26 @@ class ProviderProbe:
             )
         self._note(choice_form=form, prefills=prefills)
 
+    async def identify(self) -> None:
+        """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
+
+        A model that refuses the dialogue is known by its name alone.
+        """
+        first, second = await asyncio.gather(*(self._try(self._dialogue()) for _ in "12"))
+        if first is None or second is None:
+            return
+        replies = [generation.words or generation.thinking or "" for generation in (first, second)]
+        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
+        self._note(behaviour=behaviour)
+        self.name = first.model
+
     async def _find_rules(self) -> None:
-        """Find out whether the model takes a system message, an empty one, and two user messages in a row."""
+        """Find out whether the model takes a system message, an empty one, and two user messages in a row.
+
+        A model that refuses even the dialogue that `identify` asks is taken to accept all.
+        """
+        if self.record.behaviour is None:
+            return
         self._note(system_turn=await keeps_system(self._ask))
         first, second, empty = DIALOGUE[0], DIALOGUE[-1], {"role": "system", "content": ""}
 

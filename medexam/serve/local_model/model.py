@@ -18,7 +18,7 @@ from medexam.serve.chat_messages import TemplateRules, no_template, probe_templa
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import list_switches, template_settings
-from medexam.serve.thinking import append
+from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
 
 
@@ -126,12 +126,15 @@ class LocalModel:
             hook.remove()
 
     def details(self) -> dict[str, Any]:
-        """Describe device, type and versions, as recorded with a run."""
+        """Describe device, type, versions and what becomes of messages, as recorded with a run."""
+        opens = self.rules is not None and is_open(self._render([{"role": "user", "content": "Hello"}]))
         return {
             "device": str(self.device),
             "dtype": self.dtype_name,
             "torch": importlib.metadata.version("torch"),
             "transformers": importlib.metadata.version("transformers"),
+            **({} if self.rules is None else self.rules.details),
+            **({"open_thinking": CLOSED} if opens else {}),
         }
 
     def _check_settings(self, spec: ModelSpec) -> None:

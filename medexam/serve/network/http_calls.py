@@ -2,7 +2,9 @@
 
 import math
 import re
+import time
 from collections.abc import Awaitable, Mapping
+from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,12 +116,17 @@ def refine(fault: CallError) -> CallError:
 
 
 def read_pause(reply: httpx.Response) -> float | None:
-    """Read the seconds to wait from `Retry-After`; None if it says no number."""
+    """Read the seconds to wait from `Retry-After`, which holds a number or a date; None if it says neither."""
+    header = reply.headers.get("retry-after", "")
     try:
-        seconds = float(reply.headers.get("retry-after", ""))
+        seconds = float(header)
+        return seconds if 0 <= seconds < math.inf else None
     except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
         return None
-    return seconds if 0 <= seconds < math.inf else None
 
 
 def read_message(body: Any) -> tuple[str, str | None]:

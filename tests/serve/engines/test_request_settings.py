@@ -88,6 +88,8 @@ async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model:
     for thinking in (None, "off"):
         engine = EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking=thinking))
         choice = reply_blocking(engine, ask(choices=["1", "2"], opening="{Answer: "))
-        sizes.append(choice.prompt_tokens)
+        sizes.append((choice.prompt_tokens, engine.info().details.get("open_thinking")))
         await engine.aclose()
-    assert sizes[0] == sizes[1]
+    (opened, recorded), (closed, nothing) = sizes
+    assert opened == closed
+    assert (recorded, nothing) == ("closed before a choice", None)

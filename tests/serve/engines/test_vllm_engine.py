@@ -95,15 +95,15 @@ MERGED = ask(turns=[{"role": role, "content": text} for role, text in (("system"
 @pytest.mark.parametrize(
     ("wire", "asked", "prompt", "recorded"),
     [
-        (Wire(), ZERO_SHOT, "<s>\n<u>U\n<u>U\n<a>", "kept"),
-        (Wire(empty=False), ZERO_SHOT, "<u>U\n<u>U\n<a>", "kept"),
-        (Wire(repeats=False), ZERO_SHOT, "<s>\n<u>U\n\nU\n<a>", "kept"),
-        (Wire(system=False, repeats=False), ZERO_SHOT, "<u>U\n\nU\n<a>", "merged"),
-        (Wire(system=False), MERGED, "<u>Be\n\nU\n<u>V\n<a>", "merged"),
+        (Wire(), ZERO_SHOT, "<s>\n<u>U\n<u>U\n<a>", ("kept", "kept", "kept")),
+        (Wire(empty=False), ZERO_SHOT, "<u>U\n<u>U\n<a>", ("kept", "kept", "left out")),
+        (Wire(repeats=False), ZERO_SHOT, "<s>\n<u>U\n\nU\n<a>", ("kept", "merged", "kept")),
+        (Wire(system=False, repeats=False), ZERO_SHOT, "<u>U\n\nU\n<a>", ("merged", "merged", "left out")),
+        (Wire(system=False), MERGED, "<u>Be\n\nU\n<u>V\n<a>", ("merged", "kept", "left out")),
     ],
 )
 async def test_turns_that_a_template_refuses_are_joined_and_recorded(
-    wire: Wire, asked: Dialogue, prompt: str, recorded: str
+    wire: Wire, asked: Dialogue, prompt: str, recorded: tuple[str, ...]
 ) -> None:
     with serving(wire):
         async with reaching(wire) as built:
@@ -111,7 +111,8 @@ async def test_turns_that_a_template_refuses_are_joined_and_recorded(
             info = built.info()
     (read,) = (wire.render(body["messages"]) for body in wire.bodies(CHAT))
     assert read == prompt
-    assert info.system_turn == recorded
+    assert (info.details["repeated_turns"], info.details["empty_system_turn"]) == recorded[1:]
+    assert info.system_turn == recorded[0]
 
 
 async def test_a_base_model_continues_plain_text_and_is_asked_no_dialogue() -> None:
