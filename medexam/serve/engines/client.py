@@ -8,6 +8,7 @@ tokens and choices, not what they mean; litellm carries every request.
 """
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -77,6 +78,10 @@ _PLAIN_FIELDS = (
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
 _MOST_USD = 1e6
 """No call costs as much."""
+_FEWEST, _LONGER = 3, 1.25
+"""Prompts at the same most tokens, and how much longer one is than another: natural texts never count alike so."""
+
+_log = logging.getLogger(__name__)
 
 
 class ClientEngine:
@@ -126,6 +131,10 @@ class ClientEngine:
         self._choices = self._batch(self._complete, _MOST_PROMPTS)
         self._replies = self._batch(self._complete, _MOST_REPLIES)
         self._readings = self._batch(partial(self._complete, raw=True), _MOST_PROMPTS)
+        self._cut_warning: str | None = None
+        """Says that the server cuts prompts, as its counts of tokens show; None if nothing shows it."""
+        self._most, self._lengths = 0, list[int]()
+        """The most tokens of a prompt, and the characters of those that counted as many: fewest, most, how many."""
         self._answerer = identity.name
         """The model as the latest reply names it."""
 
@@ -169,14 +178,15 @@ class ClientEngine:
 
     def _warnings(self) -> list[str]:
         """List what a reader of the replies should know."""
-        warnings = [] if self._record.limit else [UNLIMITED.format(self._record.endpoint)]
+        unlimited = None if self._record.limit else UNLIMITED.format(self._record.endpoint)
+        several = None
         if len(self._providers) > 1:
             counts = ", ".join(f"{name}: {count:,}" for name, count in self._providers.most_common())
-            warnings.append(
+            several = (
                 f"several providers replied ({counts}), which may run the model in different ways; name one in "
                 "model.extra_body, such as provider: {order: [NAME], allow_fallbacks: false}"
             )
-        return warnings
+        return [warning for warning in (unlimited, several, self._cut_warning) if warning]
 
     async def find_changes(self) -> list[str]:
         """Look again at each server, as the contract says; one that is silent shows no difference."""
@@ -341,6 +351,7 @@ class ClientEngine:
             return self._count_cost(read_chat(raw, self.model, samples), raw)
 
         replies = await self.pool.call(send, weight=samples)
+        self._count_prompt(messages, replies[0].prompt_tokens)
         if not self._record.stops:
             replies = [_cut(one, fields.get("stop")) for one in replies]
         return [await self._count_thinking(reply) for reply in replies]
@@ -358,6 +369,25 @@ class ClientEngine:
             return replies
         usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
         return [replace(replies[0], provider=provider, cost_usd=usd), *replies[1:]]
+
+    def _count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:
+        """Count a dialogue of text in; say once that prompts are cut, where longer ones count no more tokens."""
+        contents = [message.get("content") for message in messages]
+        if tokens is None or tokens < self._most or not all(isinstance(content, str) for content in contents):
+            return
+        length, earlier = sum(map(len, filter(None, contents))), self._cut_warning
+        if tokens > self._most:
+            self._most, self._lengths, self._cut_warning = tokens, [length, length, 0], None
+        shortest, longest, prompts = min(self._lengths[0], length), max(self._lengths[1], length), self._lengths[2] + 1
+        self._lengths = [shortest, longest, prompts]
+        if prompts >= _FEWEST and longest >= _LONGER * shortest:
+            self._cut_warning = (
+                f"the server counted {tokens:,} tokens for each of {prompts:,} prompts of {shortest:,} to {longest:,} "
+                "characters: it cuts prompts there without saying so; give it a larger context (Ollama: num_ctx) or "
+                "shorter prompts"
+            )
+            if earlier is None:
+                _log.warning("medexam: warning: %s", self._cut_warning)
 
     async def _count_thinking(self, generation: Generation) -> Generation:
         """Return a chat reply with its whole thinking and the tokens of it; these are not counted without a tokenizer.

@@ -58,6 +58,9 @@ class LocalTemplate:
         """Tokenise the text; `special` adds the tokens that open every text, which the template writes itself."""
         return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
+    async def aclose(self) -> None:
+        """Do nothing: nothing is open."""
+
 
 def may_reason(template: str) -> bool:
     """Return whether a chat template has words for reasoning."""
@@ -79,8 +82,13 @@ def load_template(source: str, settings: Mapping[str, Any] | None = None) -> Loc
         tokens = {name: config[name] for name in _SPECIAL if config.get(name)}
         special = {name: str(token["content"] if isinstance(token, dict) else token) for name, token in tokens.items()}
         return LocalTemplate(template, Tokenizer.from_file(str(folder / "tokenizer.json")), special, settings)
-    except Exception:  # the tokenizers library raises bare Exceptions for files it cannot read
+    except (OSError, ValueError, TemplateError):
         return None
+    except Exception as error:
+        # The tokenizers library raises bare Exceptions for files it cannot read.
+        if type(error) is Exception:
+            return None
+        raise
 
 
 def find_snapshot(model: str, revision: str | None = None) -> Path | None:

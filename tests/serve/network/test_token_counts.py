@@ -1,12 +1,15 @@
-"""Servers that ignore a limit of tokens or drop a system message, and answer all the same."""
+"""Servers that ignore a limit of tokens, drop a system message or cut a prompt, and answer all the same."""
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, ask, reaching, reply
+from engine_calls import CHAT, ask, reaching, reply, spec_of
 from wire_server import Wire, serving
 
+import medexam
 from table_cases import read_table
 
 OLDER, NEWER = "max_tokens", "max_completion_tokens"
@@ -24,6 +27,8 @@ class LaxWire(Wire):
     limits: tuple[str, ...] = (OLDER, NEWER)
     drops: bool = False
     """Leave system messages out."""
+    cuts: int | None = None
+    """The most characters of a prompt that the model reads."""
     counts: bool = True
     """Count tokens."""
 
@@ -39,7 +44,7 @@ class LaxWire(Wire):
             if choice["message"]["content"] == "hello":
                 choice["message"]["content"] = " ".join(["seventeen"] * written)
         usage = reply["usage"]
-        usage |= {"completion_tokens": written}
+        usage |= {"completion_tokens": written, "prompt_tokens": min(usage["prompt_tokens"], self.cuts or 10**6)}
         return status, reply if self.counts else {**reply, "usage": None}
 
 
@@ -87,6 +92,20 @@ async def test_a_system_message_opens_the_users_only_if_tokens_show_that_it_is_d
         async with reaching(wire) as built:
             await reply(built, ASKED)
     assert wire.bodies(CHAT)[-1]["messages"] == messages
+
+
+@pytest.mark.parametrize("cuts", [300, None])
+def test_a_run_says_at_how_many_tokens_a_server_cuts_prompts(cuts: int | None, tmp_path: Path, caplog):
+    spec = {"name": "cut", "dataset": {"name": "headqa_sample", "language": "en", "limit": 30}, "program": "zero_shot"}
+    with serving(LaxWire(cuts=cuts)) as wire, caplog.at_level(logging.WARNING):
+        model = spec_of(wire).model_dump(mode="json", exclude_defaults=True)
+        (run,) = medexam.run({**spec, "model": model}, runs_dir=tmp_path, progress=False, track=False)
+    said = "it cuts prompts there without saying so"
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert (said in report, sum(said in record.message for record in caplog.records)) == (bool(cuts), int(bool(cuts)))
+    if cuts:
+        (warning,) = run.stored.warnings
+        assert warning.startswith("the server counted 300 tokens for each of ")
 
 
 class Totals(Wire):
