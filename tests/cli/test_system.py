@@ -41,7 +41,7 @@ def test_ctrl_c_ends_a_command_with_one_line_also_where_another_error_replaced_i
                 raise ValueError("as ctypes does") from error
             raise
 
-    monkeypatch.setattr(json, "dumps", interrupt)
+    monkeypatch.setattr("typer.echo", interrupt)
     assert medexam("schema") == (3, "", HEARD)
 
 

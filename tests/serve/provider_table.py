@@ -81,13 +81,13 @@ def examine_provider(kind: type[ProviderWire]) -> tuple[dict[str, Any], dict[str
 
 def provider_row(record: dict[str, Any]) -> str:
     """The entry of a hosted model, in Markdown."""
-    told, heat = record["ways"], record["fixed_temperature"]
+    heat, switches = record["fixed_temperature"], {"thinking", "reasoning_effort"} & {*record["fields"]}
     cells = {
         "guided": record["guided_by"] or "no",
         "likelihood": "no",
         "seeds": "yes" if record["seeds"] else "not seeded",
-        "thinking": told["thinking"],
-        "pictures": told["pictures"],
+        "thinking": "yes" if record["thinks"] else "if told to" if switches else "no",
+        "pictures": "yes" if record["sees"] else "no",
         "price": "known" if record["prompt_usd"] else "not known",
     }
     return _row(f"`{record['model']}`{'' if heat is None else f', at temperature {heat:g}'}", cells)

@@ -72,6 +72,13 @@ class _Client(HttpxAiohttpClient):
 
         return AiohttpTransport(settings["verify"], client=open_session)
 
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request; raises an error of httpx's for a reply that is no HTTP, where aiohttp has its own."""
+        try:
+            return await super().send(request, **options)
+        except aiohttp.ClientError as error:
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
+
 
 def _open_socket(address: tuple[Any, ...]) -> socket.socket:
     """Open a socket whose connection ends `_LOST_S` after the other machine lost its power or network.

@@ -13,6 +13,8 @@ def look(page, log):
     try:
         for count in (5, 7):
             log.write_text("".join(lines[:count]))
+            # Scores lie there only where they are of all answers.
+            log.with_name("metrics.json").unlink(missing_ok=True)
             words = f"{count} of 12"
             until(lambda words=words: page.exists() and words in page.read_text())
         assert 'http-equiv="refresh"' in page.read_text()
