@@ -34,8 +34,6 @@ class Sampling(NamedTuple):
     top_k: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
-    samples: int = 1
-    """The number of replies, each under a seed of its own."""
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
 
@@ -60,7 +58,7 @@ class Sampling(NamedTuple):
         return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
 
 
-SAMPLED = frozenset(Sampling.__annotations__) - {"samples"}
+SAMPLED = frozenset(Sampling.__annotations__)
 """Settings of a call that a `Sampling` has room for."""
 
 
@@ -104,7 +102,7 @@ class Dialogue(NamedTuple):
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""
         unseeded = self._replace(sampling=self.sampling.changed(seed=None), fields=dict(self.fields))
-        return json.dumps([*unseeded, None], default=str, sort_keys=True)
+        return json.dumps(unseeded, default=str, sort_keys=True)
 
     @property
     def media(self) -> list[str]:

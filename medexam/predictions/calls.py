@@ -87,14 +87,11 @@ class ModelCall(SlottedModel):
             asked=asked,
         )
 
-    def with_reply(self, generation: Generation, number: int = 0) -> "ModelCall":
-        """Return the call with a reply; `number` counts those to one dialogue, each under a seed of its own, from 0."""
-        sampling = self.sampling
-        if number and sampling.get("seed") is not None:
-            sampling = {**sampling, "seed": sampling["seed"] + number}
+    def with_reply(self, generation: Generation) -> "ModelCall":
+        """Return the call with a reply."""
         text = generation.reply if self.texts is None else None
         reply = {name: getattr(generation, name) for name in _REPLY}
-        return replace(self, sampling=sampling, text=text, logprobs=generation.reading, **reply)
+        return replace(self, text=text, logprobs=generation.reading, **reply)
 
     def generation(self) -> Generation:
         """Return the reply as an engine gives it."""

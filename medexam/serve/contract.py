@@ -1,9 +1,8 @@
-"""What every engine here promises: `reply(Dialogue) -> list[Generation]`, one for each sample.
+"""What every engine here promises: `reply(Dialogue) -> list[Generation]`, which holds one.
 
-An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. An engine whose
-`shares_prompts` is true takes more than one sample: it reads the prompt once, and writes the first reply under the
-dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's
-own may answer DSPy's requests instead, by `async complete(Request) -> Response`.
+An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. What an engine
+cannot do of a dialogue, it refuses. An engine of one's own may answer DSPy's requests instead, by
+`async complete(Request) -> Response`.
 
 A class that an installed package adds may have `async from_spec(spec, needs) -> Engine`, which builds it from the whole
 model part of a spec instead of its `args`. Such a class may say of itself, each as a static method of the spec:
@@ -70,7 +69,7 @@ class Engine(Protocol):
         ...
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample."""
+        """Return the reply to one dialogue, in a list."""
         ...
 
     def info(self) -> EngineInfo:

@@ -21,7 +21,6 @@ class TGI(Wire):
     allowed: bool = False
     echo: bool = False
     named: bool = False
-    several: bool = False
     forms: tuple[str, ...] = ("json_object",)
 
     def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
@@ -53,7 +52,6 @@ class _LaptopServer(Wire):
     allowed: bool = False
     echo: bool = False
     named: bool = False
-    several: bool = False
     forms: tuple[str, ...] = ("json_schema", "json_object")
 
 
@@ -61,7 +59,7 @@ class _LaptopServer(Wire):
 class Ollama(_LaptopServer):
     """Ollama: docs.ollama.com/api-reference/get-version and docs.ollama.com/api/openai-compatibility.
 
-    A prompt is one text; `json_object` is any JSON; `n` is not among its fields.
+    A prompt is one text; `json_object` is any JSON.
     """
 
     owner: str | None = "library"

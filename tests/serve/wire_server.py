@@ -70,8 +70,6 @@ class Wire:
     drop: bool = False
     """Close the connection of every completion without a reply."""
     reasoning: str | None = None
-    several: bool = True
-    """Honour `n`."""
     switch: bool = False
     """Its chat template takes `enable_thinking` and `reasoning_effort`."""
     refused_fields: tuple[str, ...] = ()
@@ -150,9 +148,7 @@ class Wire:
         if any(len(prompt) > self.context for prompt in prompts):
             return 400, _fault(f"This model's maximum context length is {self.context} tokens.")
         prompts = ["".join(map(chr, prompt)) if isinstance(prompt, list) else prompt for prompt in prompts]
-        samples = body.get("n", 1) if self.several else 1
-        repeated = [prompt for prompt in prompts for _ in range(samples)]
-        choices = [self._completion(index, prompt, body) for index, prompt in enumerate(repeated)]
+        choices = [self._completion(index, prompt, body) for index, prompt in enumerate(prompts)]
         return 200, {
             "id": "cmpl-1",
             "object": "text_completion",
@@ -226,10 +222,7 @@ class Wire:
             "object": "chat.completion",
             "created": 1,
             "model": (self.models + self.asked)[0],
-            "choices": [
-                {"index": index, "message": message, "finish_reason": "stop"}
-                for index in range(body.get("n", 1) if self.several else 1)
-            ],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": len(prompt), "completion_tokens": 1, "total_tokens": len(prompt) + 1},
         }
 

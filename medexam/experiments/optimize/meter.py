@@ -140,7 +140,6 @@ class MeteredEngine:
     async def _reply(self, dialogue: Dialogue) -> list[Generation]:
         meter, call = self._meter, ModelCall.of(dialogue)
         request: dict[str, Any] = {"model": self.answerer.print, "words": call.words_sent, "sampling": call.sampling}
-        request["samples"] = dialogue.sampling.samples
         if dialogue.sampling.temperature:
             # Asked twice at a temperature, it shall be answered twice.
             key = meter.cache.cache_key(request)
@@ -182,7 +181,7 @@ class MeteredEngine:
                 "failed",
             )
         generations = [replace(generation, model=self.answerer.name) for generation in generations]
-        replies = tuple(call.with_reply(generation, number) for number, generation in enumerate(generations))
+        replies = tuple(map(call.with_reply, generations))
         meter.cache.put(request, _CALLS.dump_json(replies, exclude_none=True).decode())
         meter.count(replies=1)
         return generations

@@ -80,7 +80,7 @@ class _Recorder:
         names = dict.fromkeys(_FIELD.findall(dialogue.messages[-1]["content"].rpartition("Respond with")[2]))
         fields = "\n\n".join(f"[[ ## {name} ## ]]\n1" for name in names)
         text = dialogue.choices[0] if dialogue.choices else fields or "{Answer: 1}"
-        return [Generation(text, "stop", "sample", 0, 0)] * dialogue.sampling.samples
+        return [Generation(text, "stop", "sample", 0, 0)]
 
 
 def _first(pool: Sequence[dspy.Example], k: int, _: str) -> SimpleNamespace:

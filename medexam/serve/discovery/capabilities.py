@@ -48,8 +48,6 @@ class Capabilities(FrozenModel):
     """It continues plain text."""
     takes_lists: bool = False
     """One request takes several prompts."""
-    several: bool = False
-    """One request brings several replies to a prompt, under the next seeds."""
     renders: bool = False
     """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
     allowed_token_ids: bool = False

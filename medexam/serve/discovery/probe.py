@@ -221,8 +221,7 @@ class _Probe:
             empty_system_turn=empty,
             chat=chat,
             completes=completes,
-            takes_lists=vllm and await self._brings_two({"prompt": [_PROMPT, _SYSTEM]}),
-            several=vllm and await self._brings_two({"prompt": _PROMPT, "n": 2}),
+            takes_lists=vllm and await self._takes_lists(),
             choice_form=form,
             prefills=prefills,
             room=room,
@@ -463,13 +462,13 @@ class _Probe:
             fields = {"temperature": 0, "max_tokens": HOSTED_TOKENS + SCHEMA_TOKENS + room}
             reply = await self.chat({"messages": turns, **fields, **choice_fields(IMPOSSIBLE, form)}, form)
             with suppress(CallError):
-                return read_chat(reply, self.server.model)[0] if reply else None
+                return read_chat(reply, self.server.model) if reply else None
             return None
 
         return await find_choice_form(ask, (OPENING, ""))
 
-    async def _brings_two(self, fields: Mapping[str, Any]) -> bool:
-        body = {"max_tokens": 1, "temperature": 1.0, "seed": 0, **fields}
+    async def _takes_lists(self) -> bool:
+        body = {"max_tokens": 1, "temperature": 1.0, "seed": 0, "prompt": [_PROMPT, _SYSTEM]}
         reply = await self.post(f"{self.endpoint.base}/completions", body, "choices")
         return len(reply.get("choices") or ()) == 2
 

@@ -126,8 +126,6 @@ class ClientEngine:
         support |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
         names = record.fields or (*_PLAIN_FIELDS, "response_format", *TOOL_PARAMS)
         self.supported_params = frozenset(name for name in names if support.get(name, True))
-        self.shares_prompts = record.several
-        """Whether a request may bring several replies to a prompt."""
         self._choices = self._batch(self._complete, _MOST_PROMPTS)
         self._replies = self._batch(self._complete, _MOST_REPLIES)
         self._readings = self._batch(partial(self._complete, raw=True), _MOST_PROMPTS)
@@ -207,23 +205,23 @@ class ClientEngine:
         await background_loop().run_async(self.pool.close())
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample."""
+        """Return the reply to one dialogue, in a list."""
         return await background_loop().run_async(self._reply(dialogue))
 
     async def _reply(self, dialogue: Dialogue) -> list[Generation]:
         try:
-            replies = await self._answer(dialogue)
+            reply = await self._answer(dialogue)
         except FilteredError:
             if dialogue.continuations is not None:
                 raise
-            return [Generation("", "content_filter", self._answerer, 0, 0)] * dialogue.sampling.samples
-        self._answerer = replies[0].model
-        return replies
+            return [Generation("", "content_filter", self._answerer, 0, 0)]
+        self._answerer = reply.model
+        return [reply]
 
-    async def _answer(self, dialogue: Dialogue) -> list[Generation]:
+    async def _answer(self, dialogue: Dialogue) -> Generation:
         sampling, opening, choices = dialogue.sampling, dialogue.opening, dialogue.choices
         if dialogue.continuations is not None:
-            return [await self._score(dialogue, dialogue.continuations)]
+            return await self._score(dialogue, dialogue.continuations)
         if dialogue.plain:
             if not self._record.completes:
                 raise UnsupportedFeatureError(f"{self.model} cannot continue plain text", feature="plain")
@@ -250,12 +248,12 @@ class ClientEngine:
     def _build_fields(self, sampling: Sampling, *, choosing: bool = False) -> str:
         """Build the fields of a completions request as JSON; those of a choice say nothing of its length."""
         own = {name: value for name, value in self._settings.items() if not choosing or name not in _LENGTHS}
-        fields = {**(sampling.drawing() if choosing else sampling.fields()), **own, **_several(sampling)}
+        fields = {**(sampling.drawing() if choosing else sampling.fields()), **own}
         return json.dumps({**self._record.neutral, **fields}, sort_keys=True)
 
     def _chat_fields(self, dialogue: Dialogue) -> dict[str, Any]:
         """Build the fields of a request to the chat endpoint."""
-        own = {**dialogue.fields, **self._settings, **_several(dialogue.sampling)}
+        own = {**dialogue.fields, **self._settings}
         return {**self._record.neutral, **dialogue.sampling.fields(), **own}
 
     async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
@@ -288,22 +286,21 @@ class ClientEngine:
 
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], sampling: Sampling
-    ) -> list[Generation]:
-        """Ask for replies that are choices behind `prefill`, as the next token if each is one."""
+    ) -> Generation:
+        """Ask for a choice behind `prefill`, as the next token if each is one."""
         prompt = await self._render(messages, prefill, choosing=True)
         ids = await self._find_ids(prompt, prefill, choices) if self._record.guided_by == "prefill" else None
         if ids is None:
             return await self._choose_in_chat(messages, prefill, choices, sampling)
-        replies = await self._choices.submit(self._choice_body(self._fields(sampling, choosing=True), ids), prompt)
+        body = self._choice_body(self._fields(sampling, choosing=True), ids)
+        generation, tokens = await self._choices.submit(body, prompt)
         self._enforced["prefill"] += 1
-        by_token, generations = dict(zip(ids, choices, strict=True)), []
-        for generation, tokens in replies:
-            # A server that returns no tokens returns a text, however it is spaced.
-            texts = (choice for choice in choices if choice.strip() == generation.words.strip())
-            if (choice := by_token.get(tokens[0]) if tokens else next(texts, None)) is None:
-                raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
-            generations.append(replace(_become(generation, choice), finish_reason="stop"))
-        return generations
+        by_token = dict(zip(ids, choices, strict=True))
+        # A server that returns no tokens returns a text, however it is spaced.
+        texts = (choice for choice in choices if choice.strip() == generation.words.strip())
+        if (choice := by_token.get(tokens[0]) if tokens else next(texts, None)) is None:
+            raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
+        return replace(_become(generation, choice), finish_reason="stop")
 
     # A run has as many bodies as numbers of options.
     def _build_choice_body(self, fields: str, ids: tuple[int, ...]) -> str:
@@ -329,7 +326,7 @@ class ClientEngine:
 
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], sampling: Sampling
-    ) -> list[Generation]:
+    ) -> Generation:
         """Ask for JSON with one of the choices, behind the opening words as a message if the model takes that."""
         record, fields = self._record, json.loads(self._fields(sampling, choosing=True))
         if record.choice_form is None:
@@ -338,26 +335,23 @@ class ClientEngine:
                 feature="config.extensions.choice",
             )
         opening = prefill if record.prefills else ""
-        replies = await self._chat(*choice_call(record, messages, opening, choices, sampling, fields))
+        reply = await self._chat(*choice_call(record, messages, opening, choices, sampling, fields))
         self._enforced[record.choice_form] += 1
-        return [one if one.withheld else _become_parsed(one, choices) for one in replies]
+        return reply if reply.withheld else _become_parsed(reply, choices)
 
-    async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Generation]:
+    async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> Generation:
         body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room)
-        samples = body.get("n", 1)
 
-        async def send(server: Server) -> list[Generation]:
+        async def send(server: Server) -> Generation:
             raw = await server.chat({"messages": list(messages), **body}, self.pool.timeout_s)
-            return self._count_cost(read_chat(raw, self.model, samples), raw)
+            return self._count_cost(read_chat(raw, self.model), raw)
 
-        replies = await self.pool.call(send, weight=samples)
-        self._count_prompt(messages, replies[0].prompt_tokens)
-        if not self._record.stops:
-            replies = [_cut(one, fields.get("stop")) for one in replies]
-        return [await self._count_thinking(reply) for reply in replies]
+        reply = await self.pool.call(send)
+        self._count_prompt(messages, reply.prompt_tokens)
+        return await self._count_thinking(reply if self._record.stops else _cut(reply, fields.get("stop")))
 
-    def _count_cost(self, replies: list[Generation], raw: Mapping[str, Any]) -> list[Generation]:
-        """Return the replies with the provider and the cost that the first one's gateway names."""
+    def _count_cost(self, reply: Generation, raw: Mapping[str, Any]) -> Generation:
+        """Return the reply with the provider and the cost that its gateway names."""
         provider = str(raw["provider"]) if raw.get("provider") else None
         self._providers.update(filter(None, [provider]))
         usage = raw.get("usage")
@@ -366,9 +360,9 @@ class ClientEngine:
         cost = cost.get("total_cost") if isinstance(cost, Mapping) else cost
         cost = cost if cost is not None or self._has_price else raw.get(LIST_COST)
         if provider is None and cost is None:
-            return replies
+            return reply
         usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
-        return [replace(replies[0], provider=provider, cost_usd=usd), *replies[1:]]
+        return replace(reply, provider=provider, cost_usd=usd)
 
     def _count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:
         """Count a dialogue of text in; say once that prompts are cut, where longer ones count no more tokens."""
@@ -408,35 +402,33 @@ class ClientEngine:
             return generation
         return replace(generation, thinking_tokens=len(await self._tokenizer.tokens(thinking)))
 
-    async def _write(self, prompt: str, fields: str, max_tokens: int | None) -> list[Generation]:
-        """Write free replies to a prompt; `fields` is JSON."""
+    async def _write(self, prompt: str, fields: str, max_tokens: int | None) -> Generation:
+        """Write a free reply to a prompt; `fields` is JSON."""
         if max_tokens is not None and max_tokens <= _SHORT:
-            replies = await self._replies.submit(fields, prompt)
+            completion = await self._replies.submit(fields, prompt)
         else:
-            (replies,) = await self._complete(fields, [prompt])
-        return [generation for generation, _ in replies]
+            (completion,) = await self._complete(fields, [prompt])
+        generation: Generation = completion[0]
+        return generation
 
     async def _complete(self, body: str, prompts: list[Any], *, raw: bool = False) -> list[Any]:
-        """Ask for completions of all of these prompts in one request, and return those of each; `body` is JSON.
+        """Ask for completions of all of these prompts in one request, and return one of each; `body` is JSON.
 
         A completion is a reply and its tokens, None if the server does not return them. With `raw`, prompts are tokens,
-        and each has one completion, as it came. A reply that lacks some is asked for again.
+        and each completion is as it came. A reply that lacks some is asked for again.
         """
         options = {"return_tokens_as_token_ids": True} if raw else {"add_special_tokens": False}
         fields = {"return_token_ids": True, **options, **json.loads(body)}
-        samples = fields.get("n", 1)
-        expected = len(prompts) * samples
         # Servers that take no list of prompts take one as it is.
         prompt = prompts[0] if len(prompts) == 1 and not raw else [list(one) if raw else one for one in prompts]
 
         async def send(server: Server) -> list[Any]:
             reply = await server.complete(prompt, fields, self.pool.timeout_s)
             with reading_reply():
-                choices, replies = _read_completions(reply, self.model, len(prompts), expected)
+                choices, replies = _read_completions(reply, self.model, len(prompts))
                 return choices if raw else replies
 
-        completions = await self.pool.call(send, weight=expected)
-        return completions if raw else [completions[at : at + samples] for at in range(0, expected, samples)]
+        return await self.pool.call(send, weight=len(prompts))
 
 
 def fit_fields(record: Capabilities, fields: Mapping[str, Any], room: int) -> dict[str, Any]:
@@ -480,38 +472,29 @@ def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation
     return replace(generation, reply=reply, text=text_alone, finish_reason="stop")
 
 
-def _several(sampling: Sampling) -> dict[str, int]:
-    """Build the field that asks for more than one reply."""
-    return {"n": sampling.samples} if sampling.samples > 1 else {}
-
-
 def _read_completions(
-    raw: Mapping[str, Any], model: str, prompts: int, expected: int
+    raw: Mapping[str, Any], model: str, prompts: int
 ) -> tuple[list[dict[str, Any]], list[tuple[Generation, list[int] | None]]]:
-    """Return the choices of a reply in the order of its prompts; and as replies, as many to each prompt, with their
-    tokens.
+    """Return the choices of a reply in the order of its prompts; and as replies, with their tokens.
 
-    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. What is
-    counted for several replies to one prompt is counted with the first. Raises `ServerError` unless each has one.
+    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. Raises
+    `ServerError` unless each has one.
     """
     entries = raw.get("choices") or ()
     by_place = {choice["index"]: choice for choice in entries if choice.get("text") is not None}
-    if len(entries) != expected or set(by_place) != set(range(expected)):
-        raise ServerError(f"{expected} replies were asked for and {sorted(by_place)} came back")
-    choices = [by_place[place] for place in range(expected)]
+    if len(entries) != prompts or set(by_place) != set(range(prompts)):
+        raise ServerError(f"{prompts} replies were asked for and {sorted(by_place)} came back")
+    choices = [by_place[place] for place in range(prompts)]
     replies = list[tuple[Generation, list[int] | None]]()
     totals = read_usage(raw.get("usage"), wrote=any(choice["text"] for choice in choices)) if prompts == 1 else {}
     name = writable(str(raw.get("model") or model))
-    for place, choice in enumerate(choices):
+    for choice in choices:
         text, tokens, prompt = choice["text"], choice.get("token_ids"), choice.get("prompt_token_ids")
         if not isinstance(text, str):
             raise TypeError(f"a text of type {type(text).__name__}")
-        is_first = place % (expected // prompts) == 0
-        counts: tuple[int | None, int | None] = (0, 0) if totals else (None, None)
+        counts = totals.get("prompt_tokens"), totals.get("completion_tokens")
         if tokens is not None and prompt is not None:
-            counts = (len(prompt) if is_first else 0, len(tokens))
-        elif is_first:
-            counts = totals.get("prompt_tokens"), totals.get("completion_tokens")
+            counts = len(prompt), len(tokens)
         reason = check_ending(choice.get("finish_reason")) or "stop"
         replies.append((Generation(writable(text), reason, name, *counts), tokens))
     return choices, replies

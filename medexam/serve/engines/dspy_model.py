@@ -46,7 +46,7 @@ class RequestEngine:
         return getattr(self._engine, name)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample."""
+        """Return the reply to one dialogue, in a list."""
         return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
 
 

@@ -50,8 +50,6 @@ class EmbeddedEngine:
     """
 
     concurrency = 256
-    shares_prompts = True
-    """One request brings several replies to its prompt."""
 
     def __init__(self, spec: ModelSpec | None = None, needs: EngineNeeds = NO_NEEDS) -> None:
         spec = spec or ModelSpec()
@@ -66,7 +64,7 @@ class EmbeddedEngine:
         self._closed = False
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample; the event loop stays free meanwhile."""
+        """Return the reply to one dialogue, in a list; the event loop stays free meanwhile."""
         if self._closed:
             raise ConfigurationError("the embedded engine is closed; build another")
         future: Future[list[Generation]] = Future()

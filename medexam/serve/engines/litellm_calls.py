@@ -196,32 +196,23 @@ def reading_reply() -> Iterator[None]:
         raise ServerError(f"the reply cannot be read: {error}") from error
 
 
-def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:
-    """Read each choice of a chat reply; raises `ServerError` unless all `samples` are there and can be read.
-
-    What the server counts, it counts for all of them: the first one carries it.
-    """
+def read_chat(reply: dict[str, Any], model: str) -> Generation:
+    """Read a chat reply; raises `ServerError` unless it has one choice and can be read."""
     with reading_reply():
         body = writable(reply)
-        choices = body.get("choices") or ()
-        if len(choices) != samples:
-            raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
-        for choice in choices:
-            _tidy_message(choice)
-        usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
+        choices = body.get("choices") or []
+        if len(choices) != 1:
+            raise ServerError(f"the reply holds {len(choices)} choices instead of 1")
+        (choice,) = choices
+        _tidy_message(choice)
+        usage = read_usage(body.get("usage"), wrote=_has_words(choice["message"]))
         try:
-            reasons = [_finish_reason(choice) for choice in choices]
+            reason = _finish_reason(choice)
         except ServerError:
             note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
             raise
-        generations: list[Generation] = []
-        for choice, reason in zip(choices, reasons, strict=True):
-            part = {**body, "choices": [choice], "usage": None if generations else usage}
-            one = read_generation(response_from_openai_chat(part, model=model))
-            if generations:
-                one = replace(one, prompt_tokens=0, completion_tokens=0 if usage else None)
-            generations.append(one if reason is None else replace(one, finish_reason=reason))
-        return generations
+        generation = read_generation(response_from_openai_chat({**body, "usage": usage}, model=model))
+        return generation if reason is None else replace(generation, finish_reason=reason)
 
 
 def _tidy_message(choice: Mapping[str, Any]) -> None:

@@ -233,7 +233,7 @@ class ProviderProbe:
 
         async def attempt() -> Generation:
             try:
-                return read_chat(await self.server.chat(call, timeout_s), self.record.model)[0]
+                return read_chat(await self.server.chat(call, timeout_s), self.record.model)
             except CURABLE as fault:
                 if fault.status in refusing:
                     raise ProviderError(fault.message, status=fault.status) from fault

@@ -53,7 +53,7 @@ class Job:
     @property
     def group(self) -> Hashable:
         """What all jobs of a batch share."""
-        return self.sampling and self.sampling.changed(max_tokens=None, seed=None, samples=1, stop=())
+        return self.sampling and self.sampling.changed(max_tokens=None, seed=None, stop=())
 
 
 def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], list[Generation]]) -> Job:
@@ -94,15 +94,11 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
             for index, path in enumerate(paths):
                 if path[: len(place)] == place:
                     scores[index] += values[path[len(place)] if len(path) > len(place) else None] - log_sum
-        generations = []
-        for number in range(sampling.samples):
-            noisy = scores[None] / (sampling.temperature or 1)
-            if sampling.temperature:
-                noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.seed, number, prompt, "cpu")])
-            index = int(noisy.argmax())
-            prompt_tokens = 0 if number else len(prompt)
-            generations.append(Generation(choices[index], "stop", model.label, prompt_tokens, len(paths[index])))
-        return generations
+        noisy = scores[None] / (sampling.temperature or 1)
+        if sampling.temperature:
+            noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.seed, prompt, "cpu")])
+        index = int(noisy.argmax())
+        return [Generation(choices[index], "stop", model.label, len(prompt), len(paths[index]))]
 
     return _read(candidates, forks, finish)
 
@@ -136,9 +132,9 @@ def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bo
     budget, opened = min(budget, room or budget), is_open(text)
 
     def finish(written: list[list[int]]) -> list[Generation]:
-        return [_to_reply(model, prompt, tokens[:budget], sampling.stop, opened, n) for n, tokens in enumerate(written)]
+        return [_to_reply(model, prompt, tokens[:budget], sampling.stop, opened) for tokens in written]
 
-    return Job([prompt] * sampling.samples, finish, sampling=sampling, budget=budget)
+    return Job([prompt], finish, sampling=sampling, budget=budget)
 
 
 def answer(model: LocalModel, jobs: Sequence[Job]) -> list[list[Generation]]:
@@ -160,9 +156,7 @@ def answer(model: LocalModel, jobs: Sequence[Job]) -> list[list[Generation]]:
         steps += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
         steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p is not None and sampling.top_p < 1 else []
         streams = [
-            _random_stream(job.sampling and job.sampling.seed, number, row, model.device)
-            for job in jobs
-            for number, row in enumerate(job.rows)
+            _random_stream(job.sampling and job.sampling.seed, row, model.device) for job in jobs for row in job.rows
         ]
         steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
     sequences = iter(model.generate(rows, max(job.budget for job in jobs), steps))
@@ -182,7 +176,7 @@ def _count_room(model: LocalModel, prompt: int, reply: int) -> int | None:
 
 
 def _to_reply(
-    model: LocalModel, prompt: list[int], tokens: list[int], stops: Sequence[str], opened: bool, number: int
+    model: LocalModel, prompt: list[int], tokens: list[int], stops: Sequence[str], opened: bool
 ) -> Generation:
     """Build one row's reply; what was written beyond its end or its stop string is not part of it."""
     end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
@@ -195,12 +189,11 @@ def _to_reply(
     block = find_thinking(text, opened=opened)
     thinking = None if block is None else len(model.encode([block[0]])[0])
     reason = "stop" if stopped or end is not None else "length"
-    prompt_tokens = 0 if number else len(prompt)
-    return Generation(whole_reply(text, opened=opened), reason, model.label, prompt_tokens, len(tokens), thinking)
+    return Generation(whole_reply(text, opened=opened), reason, model.label, len(prompt), len(tokens), thinking)
 
 
-def _random_stream(seed: int | None, number: int, prompt: Sequence[int], device: Any) -> Any:
-    """Build the `torch.Generator` of one of several replies to a prompt; without a seed, a fresh one.
+def _random_stream(seed: int | None, prompt: Sequence[int], device: Any) -> Any:
+    """Build the `torch.Generator` of a reply to a prompt; without a seed, a fresh one.
 
     What it draws does not depend on the requests that share its batch.
     """
@@ -208,7 +201,7 @@ def _random_stream(seed: int | None, number: int, prompt: Sequence[int], device:
     if seed is None:
         generator.seed()
     else:
-        digest = hashlib.sha256(f"{seed + number}:{','.join(map(str, prompt))}".encode()).digest()
+        digest = hashlib.sha256(f"{seed}:{','.join(map(str, prompt))}".encode()).digest()
         generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
     return generator
 

@@ -55,15 +55,14 @@ def keep_request(dialogue: Dialogue) -> str:
     )
 
 
-def calls_sent(dialogue: Dialogue) -> list[str]:
-    """Return the calls of a request as a run stores them: one a reply, each under its own seed."""
+def call_of(dialogue: Dialogue) -> str:
+    """Return the call of a request as a run stores it."""
     read, sampling = dialogue.continuations, dialogue.sampling
     turns = dialogue.turns_with_opening
     plain = dialogue.plain or (read is not None and not read.template)
     words = "".join(turn["content"] for turn in turns) if plain else turns
     weighed = None if read is None else read.texts
-    seeds = [None if sampling.seed is None else sampling.seed + n for n in range(sampling.samples)]
-    return [json.dumps([words, dialogue.choices, weighed, sampling.changed(seed=seed).fields()]) for seed in seeds]
+    return json.dumps([words, dialogue.choices, weighed, sampling.fields()])
 
 
 def keep(prediction: medexam.Prediction) -> str:
@@ -97,7 +96,7 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
         for prediction in predictions
         for call in prediction.calls
     ]
-    assert sorted(stored) == sorted(call for dialogue in engine.dialogues for call in calls_sent(dialogue))
+    assert sorted(stored) == sorted(map(call_of, engine.dialogues))
     kept = list(map(keep, predictions))
     return {
         "questions": len(kept),

@@ -223,8 +223,7 @@ def received(server):
         if path.endswith("/completions"):
             chat = "messages" in body
             for text in [server.render(body["messages"])] if chat else server.texts(body):
-                for number in range(body.get("n", 1)):
-                    yield text, body.get("temperature"), body.get("seed", 0) + number
+                yield text, body.get("temperature"), body.get("seed", 0)
 
 
 def stored(server, call):

@@ -97,10 +97,6 @@ def together(engine: EmbeddedEngine, dialogues: list[Dialogue]) -> list[Any]:
     return asyncio.run(replies(engine, dialogues))
 
 
-async def gather(engine: EmbeddedEngine, dialogues: list[Dialogue]) -> list[Any]:
-    return await asyncio.gather(*map(engine.reply, dialogues))
-
-
 def test_a_choice_is_the_likeliest_next_token(pair) -> None:
     # A digit after a space is two tokens: whichever side of the boundary the space is on, the digit is read.
     engine, reference = pair
@@ -188,17 +184,6 @@ def test_what_is_drawn_depends_on_seed_and_prompt_and_not_on_the_batch(tiny_engi
     assert [one.reply for one in together(tiny_engine, asked)] == alone
     assert len(set(alone)) == 4
     assert not [text for text in alone if "at" in text]
-
-
-@pytest.mark.parametrize("choices", [DIGITS, None], ids=["guided", "free"])
-def test_several_replies_are_those_of_single_requests_under_the_next_seeds(tiny_engine, choices) -> None:
-    drawn = {"temperature": 2.0, "choices": choices, "opening": "{Answer: " if choices else ""}
-    texts = ["Sing!", "Name a bone of the hand, please.", "Heads?"]
-    asked = [ask(text, seed=5, samples=3, **drawn) for text in texts]
-    several = [[one.reply for one in answers] for answers in asyncio.run(gather(tiny_engine, asked))]
-    single = [[reply_blocking(tiny_engine, ask(t, seed=s, **drawn)).reply for s in (5, 6, 7)] for t in texts]
-    assert several == single
-    assert len({text for found in several for text in found}) > 2
 
 
 def test_overflow_names_tokens_and_limit(tiny_engine) -> None:

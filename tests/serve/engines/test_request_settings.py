@@ -65,7 +65,7 @@ async def test_thinking_is_found_where_a_server_left_it_and_counted(
                 found["choices"] = [{"index": 0, "message": message, "finish_reason": finish}]
             return status, found
 
-    with serving(Thinking(several=False)) as wire:
+    with serving(Thinking()) as wire:
         async with reaching(wire) as engine:
             answer = await reply(engine, ask())
     assert (answer.reply, answer.words) == (whole, whole if words is None else words)

@@ -221,3 +221,11 @@ async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
             answers = [await reply(engine, FREE) for _ in range(6)]
             assert len(one.bodies(CHAT)) <= 6
     assert [answer.words for answer in answers] == ["hello"] * 6
+
+
+async def test_behind_a_gateway_that_drops_lists_each_prompt_has_a_request() -> None:
+    texts = ["x" * n for n in (1, 2, 3)]
+    with serving(Wire(lists=False)) as wire:
+        async with reaching(wire, needs=GUIDED) as engine:
+            assert [one.reply for one in await replies(engine, [*map(choose, texts)])] == [*map(chosen, texts)]
+    assert len(wire.bodies(COMPLETIONS)) == 3

@@ -23,7 +23,6 @@ class LaxWire(Wire):
     version: str | None = None
     owner: str | None = "tiny"
     tokenize: bool = False
-    several: bool = False
     limits: tuple[str, ...] = (OLDER, NEWER)
     drops: bool = False
     """Leave system messages out."""
