@@ -8,13 +8,12 @@ Python is named too, `object.DIGEST:Name`, and is there while its process lives.
 import ast
 import csv
 import hashlib
-import importlib.metadata
 import importlib.util
 import logging
 import re
 import sys
 from functools import cache, lru_cache
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,14 +43,6 @@ def name_object(value: Any, called: str, digest: str) -> str:
 def is_live_name(name: str) -> bool:
     """Return whether `name` means an object that some process made."""
     return name.startswith(_LIVE_PLACE)
-
-
-_installed = cache(importlib.metadata.entry_points)
-
-
-def entry_points(group: str) -> Any:
-    """Return what installed packages add to `group`; they are read once."""
-    return _installed().select(group=group)
 
 
 @cache

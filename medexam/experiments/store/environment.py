@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +19,6 @@ from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.specs import ModelSpec
 
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy")
-_version = cache(version)
 
 
 def build_environment(
@@ -68,7 +66,7 @@ def describe_environment() -> dict[str, Any]:
     versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
-            versions[package] = _version(package)
+            versions[package] = version(package)
     command = ("git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes")
     commit = None
     with suppress(OSError, subprocess.SubprocessError):
