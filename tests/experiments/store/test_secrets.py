@@ -101,25 +101,27 @@ def test_a_run_keeps_no_key(place: str, run, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(("status", "ends"), [(400, 3), (401, 2)])
 def test_a_server_that_quotes_the_key_in_its_refusals_is_not_quoted(
-    status: int, ends: int, run, tmp_path: Path
+    status: int, ends: int, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
     with serving(Refusing(key=KEY, quotes=True, status=status)) as wire:
-        code, said = run({**model_of("file", wire, tmp_path), "timeout_s": 1})
+        code, said = run({**model_of("environment", wire, tmp_path), "timeout_s": 1})
     kept = "".join(path.read_text() for path in (tmp_path / "runs").glob("*/predictions.jsonl"))
     assert code == ends
     assert f"Bearer {KEY}" in wire.keys
     assert "[hidden]" in (kept if ends == 3 else said)
     assert KEY not in said
-    assert holding(tmp_path) == ["keys/key"]
+    assert holding(tmp_path) == []
 
 
-def test_a_probe_that_is_refused_does_not_quote_the_key(run, tmp_path: Path) -> None:
+def test_a_probe_that_is_refused_does_not_quote_the_key(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
     with serving(Wire(key=KEY, quotes=True, refuse={"/v1/completions": 429})) as wire:
-        code, said = run({**model_of("file", wire, tmp_path), "timeout_s": 1})
+        code, said = run({**model_of("environment", wire, tmp_path), "timeout_s": 1})
     assert code == 2
     assert "[hidden]" in said
     assert KEY not in said
-    assert holding(tmp_path) == ["keys/key"]
+    assert holding(tmp_path) == []
 
 
 PASSWORDS = {
