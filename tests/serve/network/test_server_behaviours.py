@@ -207,7 +207,7 @@ class ColdVLLM(Wire):
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if path in (CHAT, COMPLETIONS) and not self.slept:
-            time.sleep(3.0)
+            time.sleep(8.0)
             self.slept = True
         return super().reply(path, body)
 
@@ -223,7 +223,7 @@ class Loading(LlamaServer):
     begun: float = field(default_factory=time.monotonic)
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if time.monotonic() < self.begun + 6.0:
+        if time.monotonic() < self.begun + 10.0:
             return 503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
         return super().reply(path, body)
 
@@ -231,7 +231,7 @@ class Loading(LlamaServer):
 @pytest.mark.parametrize("kind", [Cold, ColdVLLM, Loading])
 @pytest.mark.parametrize("waits", [True, False])
 def test_the_first_reply_is_waited_for(kind: type[Wire], waits: bool, run, monkeypatch, caplog) -> None:
-    for name, seconds in {"probe_silence_s": 1.0, "notice_s": 0.2, "poll_s": 0.2}.items():
+    for name, seconds in {"probe_silence_s": 3.0, "notice_s": 0.2, "poll_s": 0.2}.items():
         monkeypatch.setattr(TIMING, name, seconds)
     with serving(kind()) as wire, caplog.at_level(logging.WARNING):
         model: dict[str, Any] = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
