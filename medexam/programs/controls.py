@@ -23,15 +23,18 @@ class Control(dspy.Module):
         super().__init__()
         self._choose = choose
 
-    def forward(self, question: Any) -> ProgramOutput:
-        """Answer one question."""
+    def _answer(self, question: Any) -> ProgramOutput:
         check_question(question)
         choice = self._choose(question)
         return choice if isinstance(choice, ProgramOutput) else ProgramOutput(answer=choice)
 
+    def forward(self, question: Any) -> ProgramOutput:
+        """Answer one question."""
+        return self._answer(question)
+
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
-        return self.forward(question)
+        return self._answer(question)
 
 
 def random_choice(seed: int) -> Choice:
