@@ -26,7 +26,6 @@ COMMANDS = {
     "scale": ["client_capacity.py", "scale"],
     "pair": ["client_capacity.py", "pair"],
     "vllm": ["vllm_speed.py"],
-    "optimizing": ["optimizing.py"],
 }
 SIDES = {
     "medexam_guided": "medexam, guided",
@@ -76,8 +75,6 @@ def lines() -> Iterator[str]:
         yield from pair_lines(known["pair"])
     if "vllm" in known:
         yield from vllm_lines(known["vllm"])
-    if "optimizing" in known:
-        yield from optimizing_lines(known["optimizing"])
 
 
 def client_lines(document: dict[str, Any]) -> Iterator[str]:
@@ -152,32 +149,6 @@ def vllm_lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"| {ways[name]} | {speed} | {ratio} | {document['legal_answers'][name]} of {document['asked_each']} |"
 
 
-def optimizing_lines(document: dict[str, Any]) -> Iterator[str]:
-    """A random search over demonstrations beside plain calls and beside stock DSPy's."""
-    ways = {
-        "optimize": "`medexam optimize`",
-        "run": "`medexam run` of the same programs",
-        "dspy": "stock DSPy's optimizer, 16 threads",
-    }
-    yield ""
-    yield (
-        f"A random search of {document['candidates']} candidates of {document['demonstrations']} demonstrations over "
-        f"{document['validation']} validation questions, {document['server']} on the same cores:"
-    )
-    yield ""
-    yield "| by | calls | seconds | seconds a call |"
-    yield "|---|--:|--:|--:|"
-    for name, seconds in document["seconds"].items():
-        calls = document["calls"][name]
-        yield f"| {ways[name]} | {calls} | {seconds:.0f} | {seconds / calls:.3f} |"
-    yield ""
-    yield (
-        f"A call of the optimization takes {document['seconds_a_call_to_run']:.2f} of one of the runs; the whole takes "
-        f"{document['seconds_to_dspy']:.2f} of stock DSPy's time. {document['bootstrapping_calls']} of the calls "
-        "looked for demonstrations."
-    )
-
-
 def _lines(path: str) -> list[str]:
     file = Path(path)
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -194,7 +165,6 @@ def main() -> None:
         measure("pair")
         if arguments.endpoint:
             measure("vllm", arguments.endpoint)
-            measure("optimizing", arguments.endpoint)
     write_table()
 
 
