@@ -282,7 +282,7 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
             if run["metrics"]["n"] != number:
                 raise RuntimeError(f"medexam answered {run['metrics']['n']} of {number} questions")
             runs[number] = done
-            asking[number] = run["costs"]["questions_per_s"]
+            asking[number] = round(number / run["costs"]["seconds"]["total"], 1)
             if number == arguments.sizes[0]:
                 for what, same in {"run": command, "resume": [*side.run(folder), "--resume", run["run_dir"]]}.items():
                     again[what] = measure(same, {}, server, folder, number)
