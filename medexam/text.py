@@ -9,6 +9,7 @@ Sentences are cut by a rule of punctuation that knows no abbreviations: "Dr. Smi
 import difflib
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -99,6 +100,11 @@ def one_line(text: str) -> str:
     """Write a message as one line of a terminal, without secrets; of a very long one, the beginning and the end."""
     line = visible(" ".join(part.strip() for part in hide_secrets(text).splitlines() if part.strip()))
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
+
+
+def print_notice(line: str) -> None:
+    """Tell the user in one line on standard error."""
+    sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
 def remember_secret(value: str) -> None:

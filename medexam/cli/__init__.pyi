@@ -14,7 +14,6 @@ from .options import settings_as_flags as settings_as_flags
 from .output import describe_stop as describe_stop
 from .output import print_by_kind as print_by_kind
 from .output import print_json as print_json
-from .output import print_notice as print_notice
 from .output import read_current as read_current
 from .output import send_to_mlflow as send_to_mlflow
 from .output import write_file as write_file

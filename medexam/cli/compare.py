@@ -14,9 +14,10 @@ from medexam.cli.options import (
     RunsDirOption,
     settings_as_flags,
 )
-from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
+from medexam.cli.output import check_endings, print_json, read_current, write_file
 from medexam.errors import SpecError
 from medexam.plugins import load_added
+from medexam.text import print_notice
 
 GATE_FAILED = 1
 """Exit code of a comparison whose gate did not pass."""

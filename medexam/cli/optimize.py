@@ -13,8 +13,9 @@ from medexam.cli.options import (
     RunsDirOption,
     TrackingOption,
 )
-from medexam.cli.output import print_json, print_notice, send_to_mlflow
+from medexam.cli.output import print_json, send_to_mlflow
 from medexam.errors import SpecError
+from medexam.text import print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments.optimize.plan import OptimizationPlan

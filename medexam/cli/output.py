@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
-from medexam.text import hide_address, one_line, writable
+from medexam.text import hide_address, print_notice, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,11 +104,6 @@ def read_current(
         if run.note is not None:
             print_notice(f"{'' if run.running else 'warning: '}{run.folder.name}: {run.note}")
     return runs
-
-
-def print_notice(line: str) -> None:
-    """Tell the user in one line on standard error."""
-    sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
 def describe_stop(stop: "Stop | None") -> str:

@@ -16,9 +16,10 @@ from medexam.cli.options import (
     RunsDirOption,
     data_read_once,
 )
-from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
+from medexam.cli.output import check_endings, print_json, read_current, write_file
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
+from medexam.text import print_notice
 
 _EVERY_S = 5.0
 """Seconds after which a watched page is written again."""

@@ -20,9 +20,9 @@ from medexam.cli.options import (
     data_read_once,
     settings_as_flags,
 )
-from medexam.cli.output import describe_stop, print_json, print_notice, send_to_mlflow
+from medexam.cli.output import describe_stop, print_json, send_to_mlflow
 from medexam.errors import SpecError
-from medexam.text import count_of
+from medexam.text import count_of, print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments.plan.cells import Plan

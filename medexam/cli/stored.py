@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption
-from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
+from medexam.cli.output import check_endings, print_json, read_current, write_file
 from medexam.errors import DatasetError, EngineError, RunFolderError
-from medexam.text import count_of
+from medexam.text import count_of, print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments.store.run_folder import RunFolder

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import RunsDirOption, refuse
-from medexam.cli.output import print_notice, print_pages, read_current
+from medexam.cli.output import print_pages, read_current
 from medexam.errors import SpecError
+from medexam.text import print_notice
 
 
 def track(

@@ -24,9 +24,10 @@ def sequential(
 
     medexam sequential study.yaml --difference 5
     """
-    from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
+    from medexam.cli import INCOMPLETE, describe_stop, print_json, send_to_mlflow
     from medexam.experiments import carry_out, default_runs_dir, plan_spec, track_runs
     from medexam.tables import decimal
+    from medexam.text import print_notice
     from medexam_companions.analysis.stopping import ask_by_blocks
 
     folder = runs_dir or default_runs_dir()

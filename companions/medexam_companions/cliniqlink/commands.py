@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, print_notice, write_file
+from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, write_file
 from medexam.errors import SpecError
 from medexam.experiments import Terminal, print_blocks
+from medexam.text import print_notice
 from medexam_companions.cliniqlink.container import Engine
 from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.submissions import Missing

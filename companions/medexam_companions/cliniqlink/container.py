@@ -20,10 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
-from medexam.cli import print_notice
 from medexam.datasets import find_files
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
+from medexam.text import print_notice
 from medexam_companions.cliniqlink.reading import FILES, read_items
 
 Engine = Literal["docker", "podman", "apptainer"]

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam import Prediction
-from medexam.cli import print_notice, read_current
+from medexam.cli import read_current
 from medexam.errors import SpecError
 from medexam.experiments import StoredRun, find_runs, run_paths
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
 from medexam.tables import NONE, Table, percent
+from medexam.text import print_notice
 from medexam_companions.cliniqlink.container import output_paths
 from medexam_companions.cliniqlink.reading import FILES
 from medexam_companions.harnesses import take_files

@@ -42,9 +42,10 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-    from medexam.cli import print_json, print_notice
+    from medexam.cli import print_json
     from medexam.experiments import Terminal, default_runs_dir, print_blocks
     from medexam.tables import NONE, Table, percent
+    from medexam.text import print_notice
     from medexam_companions.harnesses.result_files import take_files
 
     spec = _read_dataset(dataset, language, overrides)

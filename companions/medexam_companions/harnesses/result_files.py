@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.cli import print_notice
 from medexam.errors import SpecError
 from medexam.plugins import load_added, ships
+from medexam.text import print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments import StoredRun

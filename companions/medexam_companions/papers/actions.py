@@ -4,11 +4,12 @@ import sys
 
 import typer
 
-from medexam.cli import INCOMPLETE, print_json, print_notice, write_file
+from medexam.cli import INCOMPLETE, print_json, write_file
 from medexam.errors import SpecError
 from medexam.experiments import Terminal, print_blocks, render_markdown, write_plots
 from medexam.specs import parse_overrides
 from medexam.tables import Table
+from medexam.text import print_notice
 from medexam_companions.papers.commands import ReproduceSettings
 from medexam_companions.papers.making import make
 from medexam_companions.papers.paper import find_paper_entry, list_entries

@@ -14,7 +14,7 @@ from dspy.evaluate import EvaluationResult
 from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.api.runs import Run
-from medexam.experiments.entry.carry_out import send_to_mlflow, write_notice
+from medexam.experiments.entry.carry_out import send_to_mlflow
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.evaluate.asking import ExampleProgram, ObjectExecutor
 from medexam.experiments.evaluate.identity import (
@@ -37,6 +37,7 @@ from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import READER_VERSION, digest
 from medexam.specs.validation import validate
+from medexam.text import print_notice
 
 _SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conversion")
 """What `dspy.configure` may say, beside the model, that answers depend on."""
@@ -113,7 +114,7 @@ class Evaluate(dspy.Evaluate):
         example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
         planned = self._plan(example_program, dspy.settings.lm, devset)
         if (line := describe_lent(planned)) is not None:
-            write_notice(line)
+            print_notice(line)
         ways_out = "or start over with fresh=True"
         plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
         is_quiet = not (self.display_progress if display_progress is None else display_progress)
@@ -235,7 +236,7 @@ def _collect(asked: ExampleProgram, stored: StoredRun, stop: Stop | None) -> Eva
         evaluation[name] = value
     if evaluation.pending:
         why = f" ({kinds or stop})" if kinds or stop else ""
-        write_notice(
+        print_notice(
             f"{run.id}: {evaluation.pending} of {len(results)} examples are pending{why}: the same call asks them"
         )
     return evaluation

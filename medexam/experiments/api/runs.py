@@ -13,7 +13,7 @@ from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow, write_notice
+from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow
 from medexam.experiments.entry.report import Report
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import RunPlan
@@ -28,6 +28,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
 from medexam.specs.loading import SpecSource
+from medexam.text import print_notice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +151,7 @@ def plan(
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), only_look=True)
     for line in plan_lines(planned):
-        write_notice(line)
+        print_notice(line)
     return RunPlan(planned)
 
 
@@ -191,7 +192,7 @@ def run(
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
-        write_notice(line)
+        print_notice(line)
     planned = replace(planned, accept_model_change=accept_model_change, keeps_items=keep_items)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
 
@@ -217,7 +218,7 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
     folder, *others = find_runs([path])
     if others:
         raise RunFolderError(f"{path} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
-    return Run(rescored(folder, metrics, write_notice) if metrics else current_run(folder, write_notice))
+    return Run(rescored(folder, metrics, print_notice) if metrics else current_run(folder, print_notice))
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
@@ -228,9 +229,9 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
     runs = []
     for child in runs_inside(_runs_dir(runs_dir)):
         try:
-            runs.append(Run(current_run(child, write_notice)))
+            runs.append(Run(current_run(child, print_notice)))
         except MedExamError as error:
-            write_notice(f"warning: {child.name} is left out: {error}")
+            print_notice(f"warning: {child.name} is left out: {error}")
     return Runs(runs)
 
 

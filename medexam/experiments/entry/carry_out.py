@@ -1,7 +1,6 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,18 +19,13 @@ from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource, load_entries
-from medexam.text import one_line
+from medexam.text import print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments.run.runner import Executor
     from medexam.experiments.store.stored_run import StoredRun
 
 Document = Mapping[str, Any]
-
-
-def write_notice(line: str) -> None:
-    """Tell the user in one line on standard error."""
-    sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
 def _read_spec(spec: SpecSource, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -70,7 +64,7 @@ def plan_spec(
     runs_dir: Path | None,
     change: Callable[[Document], tuple[Document, Document]] = lambda document: (document, {}),
     only_look: bool = False,
-    tell: Callable[[str], None] = write_notice,
+    tell: Callable[[str], None] = print_notice,
     **settings: Any,
 ) -> Plan:
     """Plan what running a spec, a suite or several of them under `overrides` would do, as `plan_experiment` does under
@@ -138,7 +132,7 @@ def carry_out(
         send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
         raise
     for line in describe_unequal_beside(runs):
-        write_notice(f"warning: {line}")
+        print_notice(f"warning: {line}")
     return runs, stop, runner.spending.describe()
 
 
@@ -156,7 +150,7 @@ def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) ->
         return
     from medexam.experiments.run.ray import open_cluster, spread_on_ray
 
-    write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
+    print_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
     with open_cluster(ray or None) as cluster:
         yield spread_on_ray(cluster, workers)
 
@@ -176,6 +170,6 @@ def send_to_mlflow(
     try:
         copies = send(*arguments, tracking_uri=uri)
     except TrackingError as error:
-        write_notice(str(error))
+        print_notice(str(error))
         return None
     return (copies if isinstance(copies, list) else [copies]), uri

@@ -187,7 +187,7 @@ class Runner:
         planned = take_lent(planned, info.identity if info else None)
         planned.begin(fresh=plan.fresh, keeps_items=plan.keeps_items)
         planned = planned.in_blocks()
-        # Whoever holds the plan holds its questions no longer.
+        # Nothing that holds the plan holds its questions any longer.
         vars(held).update(question_set=planned.question_set, pending=planned.pending)
         before = folder.read_environment()
         if before and not planned.pending:

@@ -38,10 +38,11 @@ def finetune(
 
     medexam finetune casimedicos --out grid --set variants='[CQ#E]' --plan
     """
-    from medexam.cli import print_json, print_notice
+    from medexam.cli import print_json
     from medexam.experiments import Terminal, print_blocks
     from medexam.specs import parse_overrides
     from medexam.tables import NONE, Table
+    from medexam.text import print_notice
     from medexam_companions.casimedicos.finetuning.cells import load_finetuning, pending_stages, plan_cells
 
     if spec is None and not (model and train):
