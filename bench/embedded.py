@@ -45,7 +45,7 @@ def record_requests(program: Mapping[str, Any], number: int) -> list[Dialogue]:
 def ask_engine(engine: EmbeddedEngine, dialogues: Sequence[Dialogue]) -> tuple[float, list[str]]:
     async def ask_all() -> list[str]:
         replies = await asyncio.gather(*(engine.reply(dialogue) for dialogue in dialogues))
-        return [generation.words for (generation,) in replies]
+        return [generation.words for generation in replies]
 
     begun = time.perf_counter()
     replies = asyncio.run(ask_all())

@@ -32,13 +32,13 @@ class RandomScores:
     def __init__(self) -> None:
         self._random = random.Random(17)
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> Generation:
         await asyncio.sleep(0)
         asked = dialogue.continuations
         assert asked is not None
         paths = tuple(tuple(range(1, 1 + len(text.split()))) or (1,) for text in asked.texts)
         values = [[-self._random.expovariate(0.3) for _ in path] for path in paths]
-        return [build_logprobs(Candidates((0,), paths), values, "echo", "random", asked.texts, "random")]
+        return build_logprobs(Candidates((0,), paths), values, "echo", "random", asked.texts, "random")
 
     def info(self) -> EngineInfo:
         return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))

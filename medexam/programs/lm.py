@@ -125,13 +125,13 @@ class EngineLM(dspy.LM):
             # Models of one name draw an equal dialogue under one seed after the other.
             dialogue = draws.redraw(dialogue, self.model)
         if keeper is None:
-            return cast("Generation", (await self.live_engine.reply(dialogue))[0])
+            return cast("Generation", await self.live_engine.reply(dialogue))
         request = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
         record = ModelCall.of(request, self._asked)
         place = keeper.begin(record)
         keeper.fault = None
         try:
-            generation: Generation = (await self.live_engine.reply(dialogue))[0]
+            generation: Generation = await self.live_engine.reply(dialogue)
         except CALL_ERRORS as error:
             keeper.fault = error
             keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))

@@ -34,14 +34,14 @@ class _StoredReplies:
         self.supports_response_schema = getattr(like, "supports_response_schema", False) or "response_format" in names
         self.supported_params = frozenset(getattr(like, "supported_params", ()))
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> Generation:
         """Return the reply to these words, under this seed if several are stored."""
         record = ModelCall.of(dialogue)
         equal_calls = [call for call in self._waiting if call.words_sent == record.words_sent]
         same = [call for call in equal_calls if call.sampling.get("seed") == record.sampling.get("seed")]
         for call in (*same, *equal_calls):
             self._waiting.remove(call)
-            return [call.generation()]
+            return call.generation()
         raise _NoReplyError
 
 

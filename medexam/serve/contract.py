@@ -1,4 +1,4 @@
-"""What every engine here promises: `reply(Dialogue) -> list[Generation]`, which holds one.
+"""What every engine here promises: `reply(Dialogue) -> Generation`.
 
 An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. What an engine
 cannot do of a dialogue, it refuses. An engine of one's own may answer DSPy's requests instead, by
@@ -68,8 +68,8 @@ class Engine(Protocol):
         """How many requests keep it busy; it may change, and the runner keeps that many in flight."""
         ...
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, in a list."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue."""
         ...
 
     def info(self) -> EngineInfo:

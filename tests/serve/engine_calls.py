@@ -37,8 +37,7 @@ def ask(
 
 async def reply(engine: Engine, dialogue: Dialogue) -> Generation:
     """The one reply to a dialogue."""
-    (one,) = await engine.reply(dialogue)
-    return one
+    return await engine.reply(dialogue)
 
 
 async def replies(engine: Engine, dialogues: Sequence[Dialogue]) -> list[Generation]:
@@ -48,8 +47,7 @@ async def replies(engine: Engine, dialogues: Sequence[Dialogue]) -> list[Generat
 
 def reply_blocking(engine: Engine, dialogue: Dialogue) -> Generation:
     """The one reply, by the engine's synchronous twin."""
-    (one,) = background_loop().run(engine.reply(dialogue))
-    return one
+    return background_loop().run(engine.reply(dialogue))
 
 
 def spec_of(*wires: Wire, **model: Any) -> ModelSpec:

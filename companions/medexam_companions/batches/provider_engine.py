@@ -65,16 +65,16 @@ class ProviderBatchEngine:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, alone in a list; raises `UnsupportedFeatureError` outside a run."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue; raises `UnsupportedFeatureError` outside a run."""
         if self._waves is None:
             raise UnsupportedFeatureError(
                 "engine batch works only with `medexam run` on one machine, because the run folder keeps the "
                 "batches; use engine litellm or vllm",
                 feature="model.engine",
             )
-        replies: list[Generation] = await self._live.reply(dialogue)
-        return replies
+        generation: Generation = await self._live.reply(dialogue)
+        return generation
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""

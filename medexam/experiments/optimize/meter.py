@@ -31,7 +31,7 @@ TEMPLATE_TOKENS = 16
 """Tokens that a chat template adds to a message at most."""
 DEFAULT_REPLY_TOKENS = 4096
 """Tokens counted for a reply without a limit of its own, until it is there."""
-_CALLS = TypeAdapter(tuple[ModelCall, ...])
+_CALL = TypeAdapter(ModelCall)
 
 
 class StoppedError(BaseException):
@@ -64,7 +64,7 @@ class Meter:
         """Calls, those of them that were answered, and tokens; a call in flight counts with the most it can take."""
         self.stopped: StoppedError | None = None
         """Why nothing more may be asked; None while something may."""
-        self.in_flight: dict[str, asyncio.Future[list[Generation]]] = {}
+        self.in_flight: dict[str, asyncio.Future[Generation]] = {}
         self._start = time.monotonic() - seconds
         self._open = 0
         self._call_ended = asyncio.Condition()
@@ -132,12 +132,12 @@ class MeteredEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies of the cache, or the engine's; raises `StoppedError` where nothing more may be asked."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply of the cache, or the engine's; raises `StoppedError` where nothing more may be asked."""
         # DSPy's optimizers ask from threads with loops of their own, which share what is in flight.
         return await background_loop().run_async(self._reply(dialogue))
 
-    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def _reply(self, dialogue: Dialogue) -> Generation:
         meter, call = self._meter, ModelCall.of(dialogue)
         request: dict[str, Any] = {"model": self.answerer.print, "words": call.words_sent, "sampling": call.sampling}
         if dialogue.sampling.temperature:
@@ -147,7 +147,7 @@ class MeteredEngine:
             if request["draw"] and dialogue.sampling.seed is not None:
                 dialogue = dialogue.with_seed(dialogue.sampling.seed + request["draw"])
         if (stored := meter.cache.get(request)) is not None:
-            return [one.generation() for one in _CALLS.validate_json(stored)]
+            return _CALL.validate_json(stored).generation()
         key = meter.cache.cache_key(request)
         if key not in meter.in_flight:
             meter.in_flight[key] = asyncio.ensure_future(self._ask(dialogue, call, request))
@@ -160,12 +160,12 @@ class MeteredEngine:
                 raise meter.stopped from None
             raise
 
-    async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
+    async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> Generation:
         meter = self._meter
         try:
             async with meter.calling(self._engine, _most_tokens(dialogue)) as taken:
-                generations = await self._engine.reply(dialogue)
-                counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
+                generation = await self._engine.reply(dialogue)
+                counts = (generation.prompt_tokens, generation.completion_tokens)
                 if None not in counts:
                     taken.append(sum(count or 0 for count in counts))
         except CALL_ERRORS as error:
@@ -173,18 +173,17 @@ class MeteredEngine:
                 raise
             # The engine tried again itself, and a program without answers has no score.
             raise meter.stop(f"a call failed ({type(error).__name__}: {error})", "failed") from error
-        self._served_name = self._served_name or generations[0].model
-        if generations[0].model != self._served_name:
+        self._served_name = self._served_name or generation.model
+        if generation.model != self._served_name:
             raise meter.stop(
-                f"replies come from {generations[0].model}, not from {self.answerer.name}, and programs that two "
+                f"replies come from {generation.model}, not from {self.answerer.name}, and programs that two "
                 "models answered cannot be ranked; resume once the first one answers again, or start over with --fresh",
                 "failed",
             )
-        generations = [replace(generation, model=self.answerer.name) for generation in generations]
-        replies = tuple(map(call.with_reply, generations))
-        meter.cache.put(request, _CALLS.dump_json(replies, exclude_none=True).decode())
+        generation = replace(generation, model=self.answerer.name)
+        meter.cache.put(request, _CALL.dump_json(call.with_reply(generation), exclude_none=True).decode())
         meter.count(replies=1)
-        return generations
+        return generation
 
 
 def _most_tokens(dialogue: Dialogue) -> int:

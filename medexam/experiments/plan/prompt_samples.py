@@ -65,7 +65,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.dialogues: list[Dialogue] = []
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> Generation:
         """Return a reply in the form that was asked for."""
         self.dialogues.append(dialogue)
         if len(self.dialogues) > _MOST_CALLS:
@@ -76,11 +76,11 @@ class _Recorder:
                 for number, _ in enumerate(dialogue.continuations.texts)
             )
             reading = ContinuationLogprobs(continuations=texts, read_by="label", why="sample", computed_tokens=0)
-            return [Generation(None, "stop", "sample", 0, 0, reading=reading)]
+            return Generation(None, "stop", "sample", 0, 0, reading=reading)
         names = dict.fromkeys(_FIELD.findall(dialogue.messages[-1]["content"].rpartition("Respond with")[2]))
         fields = "\n\n".join(f"[[ ## {name} ## ]]\n1" for name in names)
         text = dialogue.choices[0] if dialogue.choices else fields or "{Answer: 1}"
-        return [Generation(text, "stop", "sample", 0, 0)]
+        return Generation(text, "stop", "sample", 0, 0)
 
 
 def _first(pool: Sequence[dspy.Example], k: int, _: str) -> SimpleNamespace:

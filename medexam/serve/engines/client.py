@@ -204,19 +204,19 @@ class ClientEngine:
         """Close the connections."""
         await background_loop().run_async(self.pool.close())
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, in a list."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue."""
         return await background_loop().run_async(self._reply(dialogue))
 
-    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def _reply(self, dialogue: Dialogue) -> Generation:
         try:
             reply = await self._answer(dialogue)
         except FilteredError:
             if dialogue.continuations is not None:
                 raise
-            return [Generation("", "content_filter", self._answerer, 0, 0)]
+            return Generation("", "content_filter", self._answerer, 0, 0)
         self._answerer = reply.model
-        return [reply]
+        return reply
 
     async def _answer(self, dialogue: Dialogue) -> Generation:
         sampling, opening, choices = dialogue.sampling, dialogue.opening, dialogue.choices

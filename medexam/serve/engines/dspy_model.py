@@ -45,9 +45,9 @@ class RequestEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, in a list."""
-        return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue."""
+        return read_generation(await self._engine.complete(build_request(self._model, dialogue)))
 
 
 class LookedAtModel:
@@ -117,15 +117,15 @@ class DSPyModelEngine(LookedAtModel):
             raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
         super().__init__(lm)
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, alone in a list; the model's settings hold where it says nothing."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue; the model's settings hold where it says nothing."""
         fields = dialogue.sampling.fields()
         fields |= dict.fromkeys(LIMITS) if "max_tokens" in fields else {}
         own = {name: value for name, value in self._settings.items() if name not in fields}
         request = build_request(self._lm.model, dialogue.with_fields({**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(request, cache=False)
-        return [read_generation(response)]
+        return read_generation(response)
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""

@@ -39,7 +39,7 @@ are 46 KB a token for SmolLM2 in 32 bits."""
 _QUIET_S = 0.004
 """Requests are answered together when nothing has arrived for this long, in which callers send their next ones."""
 
-_Pair = tuple["Future[list[Generation]]", Job]
+_Pair = tuple["Future[Generation]", Job]
 
 
 class EmbeddedEngine:
@@ -58,16 +58,16 @@ class EmbeddedEngine:
         self._model = LocalModel(spec)
         if needs.chat and self._model.template is None:
             raise EngineError(f"engine embedded has {no_template(self._model.label)}")
-        self._requests: deque[tuple[Future[list[Generation]], Dialogue]] = deque()
+        self._requests: deque[tuple[Future[Generation], Dialogue]] = deque()
         # Its thread ends with the engine that nobody holds any more.
         self._thread = ThreadPoolExecutor(1, "medexam-embedded")
         self._closed = False
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, in a list; the event loop stays free meanwhile."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to one dialogue; the event loop stays free meanwhile."""
         if self._closed:
             raise ConfigurationError("the embedded engine is closed; build another")
-        future: Future[list[Generation]] = Future()
+        future: Future[Generation] = Future()
         self._requests.append((future, dialogue))
         self._thread.submit(self._answer)
         return await asyncio.wrap_future(future)
@@ -113,8 +113,8 @@ class EmbeddedEngine:
                 for future, _ in batch:
                     future.set_exception(error)
                 continue
-            for (future, _), generations in zip(batch, replies, strict=True):
-                future.set_result(generations)
+            for (future, _), reply in zip(batch, replies, strict=True):
+                future.set_result(reply)
 
     def _to_job(self, dialogue: Dialogue) -> Job:
         model, choices, continuations = self._model, dialogue.choices, dialogue.continuations

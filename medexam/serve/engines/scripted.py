@@ -103,8 +103,8 @@ class ScriptedEngine:
         except SpecError as error:
             raise SpecError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
 
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the scripted reply to one dialogue, alone in a list."""
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the scripted reply to one dialogue."""
         self.dialogues.append(dialogue)
         del self.dialogues[:-_KEPT]
         messages = dialogue.turns or dialogue.messages
@@ -113,7 +113,7 @@ class ScriptedEngine:
         if reply.error is not None:
             raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
         if dialogue.continuations is not None:
-            return [_read(dialogue.continuations, reply)]
+            return _read(dialogue.continuations, reply)
         text, stopped = cut_at_stop(reply.text.removeprefix(dialogue.opening), dialogue.sampling.stop)
         if dialogue.choices:
             # The longest choice that the text begins with, else the first one.
@@ -121,16 +121,14 @@ class ScriptedEngine:
             text, stopped = max(matches, key=len, default=dialogue.choices[0]), True
         words = [*(_words(turn["content"]) for turn in messages), dialogue.opening]
         calls = (ToolCall(**{"id": f"call_{place}", "args": {}, **call}) for place, call in enumerate(reply.tool_calls))
-        return [
-            Generation(
-                text,
-                "stop" if stopped else reply.finish_reason,
-                "scripted",
-                sum(len(text.split()) for text in words),
-                len(text.split()),
-                tool_calls=tuple(calls),
-            )
-        ]
+        return Generation(
+            text,
+            "stop" if stopped else reply.finish_reason,
+            "scripted",
+            sum(len(text.split()) for text in words),
+            len(text.split()),
+            tool_calls=tuple(calls),
+        )
 
     def info(self) -> EngineInfo:
         """Describe what really runs: a table."""

@@ -36,7 +36,7 @@ class Job:
     """A request, tokenised: rows of a batch, and what is made of what the model gives for them."""
 
     rows: list[list[int]]
-    finish: Callable[[list[Any]], list[Generation]]
+    finish: Callable[[list[Any]], Generation]
     """Takes the next token's scores at each point, or the tokens behind each row."""
     points: Sequence[tuple[int, int]] = ()
     """Row and column of each place at which scores are read."""
@@ -56,7 +56,7 @@ class Job:
         return self.sampling and self.sampling.changed(max_tokens=None, seed=None, stop=())
 
 
-def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], list[Generation]]) -> Job:
+def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], Generation]) -> Job:
     """Lay places out, the shortest first, in rows: one for each that no other place goes on from."""
     places = list(forks)
     beginnings = {place[:length] for place in places for length in range(len(place))}
@@ -82,7 +82,7 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
     candidates = Candidates(tuple(prompt), paths)
     forks = {place: one for place, one in candidates.forks.items() if len(one) + (place in paths) > 1}
 
-    def finish(logits: list[Any]) -> list[Generation]:
+    def finish(logits: list[Any]) -> Generation:
         scores = torch.zeros(len(paths), dtype=torch.float64)
         for (place, tokens), row in zip(forks.items(), logits, strict=True):
             likely = row.double().log_softmax(-1)[list(tokens)].cpu()
@@ -98,7 +98,7 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
         if sampling.temperature:
             noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.seed, prompt, "cpu")])
         index = int(noisy.argmax())
-        return [Generation(choices[index], "stop", model.label, len(prompt), len(paths[index]))]
+        return Generation(choices[index], "stop", model.label, len(prompt), len(paths[index]))
 
     return _read(candidates, forks, finish)
 
@@ -113,13 +113,13 @@ def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> J
     _count_room(model, len(candidates.prompt), max(map(len, candidates.paths)))
     method, why = choose_method(frozenset(("echo", "label")), candidates, request.read_by)
 
-    def finish(logits: list[Any]) -> list[Generation]:
+    def finish(logits: list[Any]) -> Generation:
         values: dict[TokenPath, dict[int, float]] = {}
         for (place, tokens), row in zip(candidates.forks.items(), logits, strict=True):
             logprobs = row[list(tokens)].double() - row.logsumexp(-1).double()
             values[place] = dict(zip(tokens, logprobs.tolist(), strict=True))
         rows = [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in candidates.paths]
-        return [build_logprobs(candidates, rows, method, why, request.texts, model.label)]
+        return build_logprobs(candidates, rows, method, why, request.texts, model.label)
 
     return _read(candidates, candidates.forks, finish)
 
@@ -131,13 +131,13 @@ def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bo
     budget = sampling.max_tokens or _DEFAULT_BUDGET
     budget, opened = min(budget, room or budget), is_open(text)
 
-    def finish(written: list[list[int]]) -> list[Generation]:
-        return [_to_reply(model, prompt, tokens[:budget], sampling.stop, opened) for tokens in written]
+    def finish(written: list[list[int]]) -> Generation:
+        return _to_reply(model, prompt, written[0][:budget], sampling.stop, opened)
 
     return Job([prompt], finish, sampling=sampling, budget=budget)
 
 
-def answer(model: LocalModel, jobs: Sequence[Job]) -> list[list[Generation]]:
+def answer(model: LocalModel, jobs: Sequence[Job]) -> list[Generation]:
     """Answer jobs of one group, with one forward pass or in one batch of replies."""
     rows = [row for job in jobs for row in job.rows]
     if (sampling := jobs[0].sampling) is None:

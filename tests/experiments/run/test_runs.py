@@ -178,9 +178,9 @@ def test_as_many_questions_are_in_flight_as_the_engine_takes(ask, spec) -> None:
         async def reply(self, dialogue):
             in_flight.add(id(dialogue))
             seen.append(len(in_flight))
-            generations = await super().reply(dialogue)
+            generation = await super().reply(dialogue)
             in_flight.discard(id(dialogue))
-            return generations
+            return generation
 
     MADE.append(Counting({"*": {"text": "{Answer: 1}", "wait_s": 0.01}}))
     ask(spec | {"model": {"engine": LAST_MADE}})
