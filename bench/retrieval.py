@@ -301,7 +301,7 @@ def bare_model() -> Any:
     """MiniLM as sentence-transformers loads it, from the same files and in float32."""
     from sentence_transformers import SentenceTransformer
 
-    from medexam.encoder_weights import find_encoder_weights, loading_options
+    from medexam.weights import find_encoder_weights, loading_options
 
     weights = find_encoder_weights("minilm", None)
     return SentenceTransformer(weights.source, **loading_options(weights, "cpu", "float32"))

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from medexam.specs.schema import SCHEMA
+import medexam
 
+SCHEMA = Path(medexam.__file__).with_name("specs") / "spec.schema.json"
 INTRODUCTION = """\
 # Spec
 

@@ -14,7 +14,7 @@ from typing import Any, Union
 from pydantic import TypeAdapter
 
 from medexam.specs.base import Spec
-from medexam.specs.columns import ColumnsSpec
+from medexam.specs.dataset import ColumnsSpec
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.matrix import SHORT_FORMS
 from medexam.specs.programs.flows import FlowSpec

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medexam.datasets import read_file, read_squad
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, load_json, parse_json, read_bytes
+from medexam.files import UnreadableError, load_json, parse_json, read_bytes
 from medexam.measures import find_benchmark
 from medexam.retrievers import load_corpus
 from medexam.specs import DatasetSpec

@@ -81,9 +81,8 @@ def stats(
     from medexam.experiments.report.shown import print_blocks
     from medexam.plugins import load_object
     from medexam.specs import DatasetSpec
+    from medexam.specs.base import BENCHMARKS, validate
     from medexam.specs.catalogue import find_entry
-    from medexam.specs.names import BENCHMARKS
-    from medexam.specs.validation import validate
 
     fields = {"name": dataset, "language": language, "path": path}
     spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
@@ -151,7 +150,7 @@ def show(
     from medexam.datasets import load_exam_set, load_task_set
     from medexam.datasets.loading import find_question
     from medexam.specs import DatasetSpec, parse_overrides
-    from medexam.specs.validation import validate
+    from medexam.specs.base import validate
 
     own_spec = _find_own(name)
     fields: dict[str, Any] = (
@@ -207,7 +206,7 @@ def fetch(
 def _find_own(name: str) -> "DatasetSpec | None":
     """Find the questions of one's own that a spec file asks; None if a data set is named."""
     from medexam.specs import DatasetSpec, load_document
-    from medexam.specs.validation import validate
+    from medexam.specs.base import validate
 
     if not name.endswith((".yaml", ".yml")):
         return None

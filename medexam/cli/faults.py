@@ -91,8 +91,8 @@ def describe_usage(error: Any) -> str:
         return f"{message}: write `medexam run {command[1]}`"
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
     if message.startswith("no such option") and option:
+        from medexam.specs.base import find_places
         from medexam.specs.experiment import ExperimentSpec
-        from medexam.specs.validation import find_places
 
         if places := find_places(ExperimentSpec, option):
             message += f": write --set {places[0]}=..."

@@ -21,8 +21,8 @@ from typer.main import get_group
 
 from medexam.cli.faults import describe_system_fault, interrupts_heard, usage_in_one_line
 from medexam.errors import SpecError
-from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__, added_names, load_object, read_first_line
+from medexam.process import gc_seldom
 from medexam.text import hide_secrets
 
 USAGE = 2

@@ -60,12 +60,17 @@ def save_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file
     """Write the whole spec that says the same without flags; raises `SpecError` if the file exists or cannot be
     written.
     """
+    write_spec(file, _as_yaml(merge(document, overrides)), "name another file with --save")
+
+
+def write_spec(file: Path, text: str, advice: str) -> None:
+    """Write a spec that is not there yet; raises `SpecError` with the advice if it is, or cannot be written."""
     try:
-        write_new(file, _as_yaml(merge(document, overrides)))
+        write_new(file, text)
     except FileExistsError:
-        raise SpecError(f"{file} exists: name another file with --save") from None
+        raise SpecError(f"{file} exists: {advice}") from None
     except OSError as error:
-        raise SpecError(f"cannot write {file}: {error.strerror}; name another file with --save") from None
+        raise SpecError(f"cannot write {file}: {error.strerror}; {advice}") from None
 
 
 def _as_yaml(tree: Mapping[str, Any]) -> str:

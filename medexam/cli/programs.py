@@ -7,9 +7,8 @@ from typing import Any, cast
 import yaml
 
 from medexam.errors import SpecError
-from medexam.specs.base import Spec
+from medexam.specs.base import Spec, validate
 from medexam.specs.programs.kinds import AnyProgram, KindSpec, all_kinds
-from medexam.specs.validation import validate
 from medexam.text import nearest
 
 _LEAVES = {

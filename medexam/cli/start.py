@@ -12,7 +12,6 @@ import typer
 
 from medexam.cli.options import INCOMPLETE
 from medexam.errors import SpecError
-from medexam.files import write_new
 
 
 def schema(
@@ -32,9 +31,9 @@ def schema(
         medexam schema retrieve_verify --set k=7 > mine.yaml
     """
     if kind is None:
-        from medexam.specs.schema import SCHEMA
+        from medexam.specs.loading import SCHEMA
 
-        typer.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+        sys.stdout.write(SCHEMA.read_text(encoding="utf-8"))
         return
     from medexam.cli.programs import render_program
     from medexam.specs import parse_overrides
@@ -114,17 +113,10 @@ def init(
         return
     if flags := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
         raise SpecError(f"{', '.join(f'--{name}' for name in flags)}: {file} is a spec to write; give your questions")
-    from medexam.specs.schema import starter_spec
+    from medexam.cli.meaning import write_spec
+    from medexam.specs.loading import starter_spec
 
-    text = starter_spec(file, endpoint)
-    try:
-        write_new(file, text)
-    except FileExistsError:
-        raise SpecError(f"{file} exists: choose another name, medexam init FILE.yaml") from None
-    except OSError as error:
-        raise SpecError(
-            f"cannot write {file}: {error.strerror or error}; choose another name, medexam init FILE.yaml"
-        ) from None
+    write_spec(file, starter_spec(file, endpoint), "choose another name, medexam init FILE.yaml")
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
 
 
@@ -149,7 +141,7 @@ def _write_own(
     from medexam.datasets.rows import Row
     from medexam.experiments.entry.terminal import Terminal
     from medexam.files import write_whole
-    from medexam.specs.columns import KeySpec
+    from medexam.specs.dataset import KeySpec
 
     out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
     if out.exists():

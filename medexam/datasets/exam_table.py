@@ -9,8 +9,7 @@ from typing import Any
 
 from medexam.datasets.rows import RowError
 from medexam.errors import DatasetError
-from medexam.files import whole_file
-from medexam.inputs import UnreadableError, open_parquet, parquet_rows, parse_json
+from medexam.files import UnreadableError, open_parquet, parquet_rows, parse_json, whole_file
 from medexam.questions import Discipline, Exam
 from medexam.specs.catalogue import BUILT
 

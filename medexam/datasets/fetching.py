@@ -12,8 +12,7 @@ from typing import Any
 from medexam.datasets.exam_table import FIELDS, WHOLE, parse_image, write_exam_table
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.files import cache_dir
-from medexam.inputs import first_line
+from medexam.files import cache_dir, first_line
 from medexam.questions import Language
 from medexam.specs.catalogue import check_language, find_entry
 

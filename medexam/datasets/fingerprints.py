@@ -17,9 +17,8 @@ from medexam.datasets.rows import Row, TaskRow
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import hash_source
 from medexam.specs import DatasetSpec
+from medexam.specs.base import ALTERATIONS, BENCHMARKS
 from medexam.specs.catalogue import find_entry
-from medexam.specs.dataset import ALTERATIONS
-from medexam.specs.names import BENCHMARKS
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -13,7 +13,7 @@ from medexam.datasets.exam_table import FIELDS, Placed, parse_image, read_record
 from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, parse_json, read_bytes
+from medexam.files import UnreadableError, parse_json, read_bytes
 from medexam.questions import Exam, Language, Option, Question
 
 _Pool = dict[tuple[int, str], Option]

@@ -23,9 +23,9 @@ from medexam.errors import DatasetError, SpecError
 from medexam.plugins import load_object
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
+from medexam.specs.base import ALTERATIONS, BENCHMARKS
 from medexam.specs.catalogue import find_entry
-from medexam.specs.dataset import ALTERATIONS, Alteration
-from medexam.specs.names import BENCHMARKS
+from medexam.specs.dataset import Alteration
 from medexam.text import count_of, nearest
 
 MOST_KEPT = 50_000

@@ -24,7 +24,7 @@ from medexam.datasets.locating import locate_files
 from medexam.datasets.own.columns import Columns, read_questions
 from medexam.datasets.own.questions import parse_choice
 from medexam.errors import DatasetError
-from medexam.inputs import open_parquet, parquet_rows
+from medexam.files import open_parquet, parquet_rows
 from medexam.questions import ExamSet, Question
 from medexam.specs import DatasetSpec
 from medexam.text import count_of

@@ -34,10 +34,10 @@ from medexam.experiments.report.run_tables import describe_state
 from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.run_folder import DERIVED, PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.inputs import open_parquet, parquet_rows
-from medexam.library_logging import errors_only
+from medexam.files import open_parquet, parquet_rows
 from medexam.measures.tables import headline, metric_values
 from medexam.predictions import Prediction, Status
+from medexam.process import errors_only
 from medexam.specs import CellSpec
 from medexam.tables import flatten
 from medexam.text import hide_address, hide_secrets, shorten

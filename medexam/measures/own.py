@@ -15,7 +15,7 @@ from medexam.measures.words import mean_measure, scored_items
 from medexam.plugins import load_object
 from medexam.predictions import Prediction
 from medexam.questions import AnySet
-from medexam.specs.names import OWN_METRICS, short_name
+from medexam.specs.base import OWN_METRICS, short_name
 from medexam.text import writable
 
 Metric = Callable[[Any, Any, Prediction], Any]

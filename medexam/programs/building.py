@@ -24,8 +24,8 @@ from medexam.programs.wrapping import BehindText
 from medexam.questions import Language, Question
 from medexam.signatures.word_files import load_words
 from medexam.specs import ProgramSpec
+from medexam.specs.base import PROGRAMS
 from medexam.specs.dataset import Split
-from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.steps import AskStep, RetrieveStep, walk_steps

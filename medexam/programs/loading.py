@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from medexam.errors import SpecError
-from medexam.inputs import UnreadableError, read_json
+from medexam.files import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram
 from medexam.programs.wrapping import WithNearest
 from medexam.questions import Language, Question

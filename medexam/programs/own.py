@@ -38,7 +38,7 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
 from medexam.signatures.span_alignment import find_span
-from medexam.specs.names import PROGRAMS
+from medexam.specs.base import PROGRAMS
 from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec
 
 _MOST_THREADS = 512

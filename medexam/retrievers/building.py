@@ -31,8 +31,8 @@ from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever
 from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
+from medexam.specs.base import RETRIEVERS
 from medexam.specs.identity import digest
-from medexam.specs.names import RETRIEVERS
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from medexam.errors import CorpusUnreachableError, DatasetError
-from medexam.inputs import (
+from medexam.files import (
     LONGEST_TEXT,
     UnreadableError,
     decode,
@@ -28,7 +28,7 @@ from medexam.inputs import (
     read_bytes,
     read_json,
 )
-from medexam.library_logging import errors_only
+from medexam.process import errors_only
 
 DEFAULT_FILE = "corpus/passages.jsonl.gz"
 """What is read in `$MEDEXAM_DATA` where no corpus is named."""

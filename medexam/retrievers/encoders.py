@@ -9,21 +9,22 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from medexam.encoder_weights import (
+from medexam.errors import EngineError
+from medexam.frozen_model import FrozenModel
+from medexam.retrievers.base import Passage
+from medexam.weights import (
     MINILM,
     EncoderWeights,
     check_encoder_folder,
     check_revision,
     find_encoder_weights,
+    fingerprint_folder,
     is_folder,
     loading,
     loading_options,
     pick_encoder_device,
+    resolve_commit,
 )
-from medexam.errors import EngineError
-from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.frozen_model import FrozenModel
-from medexam.retrievers.base import Passage
 
 if TYPE_CHECKING:
     import numpy as np

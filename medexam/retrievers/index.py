@@ -19,12 +19,9 @@ import numpy as np
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
-from medexam.encoder_weights import MINILM, is_folder
 from medexam.errors import EngineError, IndexBuildError, IndexStaleError
-from medexam.files import whole_file, write_whole
-from medexam.fingerprints import hash_files
+from medexam.files import read_json, whole_file, write_whole
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import read_json
 from medexam.retrievers.base import Hit, Passage, Progress
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, EncoderRecord, build_encoder
@@ -41,6 +38,7 @@ from medexam.retrievers.vectors import (
     search_exhaustively,
     search_structure,
 )
+from medexam.weights import MINILM, hash_files, is_folder
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"

@@ -7,10 +7,10 @@ tell. MedCPT and MiniLM read English; what other encoders read is not known here
 from pathlib import Path
 from typing import get_args
 
-from medexam.encoder_weights import MINILM
 from medexam.questions import Language
 from medexam.retrievers.encoders import MEDCPT, MEDCPT_ARTICLE, MEDCPT_QUERY, is_medcpt_folder
 from medexam.specs import RetrieverSpec
+from medexam.weights import MINILM
 
 _NAMES: dict[str, str] = {
     "en": "English",

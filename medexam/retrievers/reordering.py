@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medexam.encoder_weights import MINILM, EncoderWeights, find_encoder_weights, loading, loading_options
 from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import BATCH, MEDCPT
 from medexam.specs.identity import digest
+from medexam.weights import MINILM, EncoderWeights, find_encoder_weights, loading, loading_options
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

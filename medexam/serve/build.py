@@ -13,7 +13,7 @@ from medexam.plugins import is_live_name, load_object
 from medexam.serve.contract import Engine
 from medexam.serve.local_model.weights import check_local_extra
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.names import ENGINES
+from medexam.specs.base import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS
 
 

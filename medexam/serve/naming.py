@@ -13,8 +13,8 @@ from medexam.serve.discovery.registry import wait_for_endpoints
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
+from medexam.specs.base import ENGINES
 from medexam.specs.model import ModelSpec
-from medexam.specs.names import ENGINES
 
 
 def with_served_name(spec: ModelSpec) -> ModelSpec:

@@ -1,4 +1,6 @@
 from .base import Spec as Spec
+from .base import parse_yaml as parse_yaml
+from .base import validate as validate
 from .catalogue import BUILT as BUILT
 from .catalogue import CATALOGUE as CATALOGUE
 from .catalogue import DatasetInfo as DatasetInfo
@@ -17,5 +19,3 @@ from .programs.base import ProgramSpec as ProgramSpec
 from .programs.base import RetrievingSpec as RetrievingSpec
 from .programs.needs import EngineNeeds as EngineNeeds
 from .retriever import RetrieverSpec as RetrieverSpec
-from .strict_yaml import parse_yaml as parse_yaml
-from .validation import validate as validate

@@ -1,13 +1,47 @@
-"""What all specs share: they are frozen, a key that does not exist is refused, and one value is a list of one."""
+"""What all specs share: parts that refuse keys they do not have, names of code, YAML, and one line for a fault."""
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, get_args, get_origin
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
-from pydantic import ModelWrapValidatorHandler, model_validator
+import yaml
+from pydantic import AfterValidator, BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
+from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.specs.validation import UnknownKeyError
+from medexam.plugins import added_names, is_own_name, ships
+from medexam.text import hide_lookalikes, nearest, writable
+
+RETRIEVERS = "medexam.retrievers"
+ENGINES = "medexam.engines"
+BENCHMARKS = "medexam.benchmarks"
+OWN_METRICS = "medexam.metrics"
+OPTIMIZERS = "medexam.optimizers"
+PROGRAMS = "medexam.programs"
+KIND_FILES = "medexam.kinds"
+ALTERATIONS = "medexam.alterations"
+"""The entry point groups of short names, by what they name."""
+INSTEAD = "name the variable that holds the key in model.api_key_env"
+_SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob": "likelihood", "shot": "examples"}
+"""What people write, without a final s -> the name that a spec has for it."""
+_MOST_CHOICES = 20
+"""Names that an error lists; of more it gives the nearest."""
+_WANTED = {
+    "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
+    "model_type": "input should be a name, or keys with their values",
+    "list_type": "input should be a list, such as [a, b]",
+    "int_parsing": "input should be a whole number",
+    "string_type": "input should be a text",
+}
+"""What pydantic wants, by the type of its error, in the words of a spec; of all others it says it itself."""
+_MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
+"""How pydantic names the members of a union, which are no part of a place in a spec."""
+M = TypeVar("M", bound=BaseModel)
 
 
 class Spec(FrozenModel):
@@ -43,3 +77,203 @@ class Spec(FrozenModel):
             if isinstance(tree.get(name), str | int) and any(get_origin(one) is tuple for one in kinds):
                 tree[name] = tree[name] if {str, int} & set(kinds) else (tree[name],)
         return read(tree)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Marks a part of a spec that installed packages add to."""
+
+    models: Callable[[], Iterable[type[BaseModel]]]
+    """Gives what they add."""
+
+
+class PlacedError(ValueError):
+    """What is wrong inside the part of a spec that a validator was called with, and where in it."""
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class UnknownKeyError(ValueError):
+    """A key that a part of a spec does not have, and those that it has."""
+
+    def __init__(self, key: str, names: Collection[str]) -> None:
+        super().__init__(f"unknown key {key}")
+        self.key, self.names = key, names
+
+
+def part_of(group: str, shipped: Any = None) -> AfterValidator:
+    """Return what checks a field that names a part: one of the literal `shipped`, an added one, or code."""
+    return AfterValidator(lambda name: part_name(name, get_args(shipped), group))
+
+
+def part_name(name: str, shipped: Collection[str], group: str) -> str:
+    """Return `name` if it ships with the core or beside it, else the code that it means, so that a stored run needs
+    neither folder nor entry point; raise `ValueError` if it is neither.
+    """
+    if name in shipped or ships(name, group):
+        return name
+    if name in added_names(group):
+        return f"{group}:{name}"
+    if not is_own_name(name, group):
+        names = [*shipped, *added_names(group)]
+        near = f": did you mean {nearest(name, names)}?" if nearest(name, names) else ""
+        problem = f"is none of {', '.join(names)}{near}" if names else "names no code"
+        raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
+    place, _, attribute = name.rpartition(":")
+    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
+
+
+def class_name(name: str) -> str:
+    """Return `package.module.Name` as `package.module:Name`, and any other name as it is."""
+    module, dot, attribute = name.rpartition(".")
+    return f"{module}:{attribute}" if dot and ":" not in name else name
+
+
+def short_name(name: str) -> str:
+    """Return how a part is called in tables: as the object that a name means."""
+    return name.rpartition(":")[2]
+
+
+def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
+    """Parse the value of a YAML text: keys are texts, and each stands once, where PyYAML lets a second one replace it.
+
+    `numbered`: a key may be a whole number too. Raises `SpecError` with the line where it breaks.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        if (node := loader.get_single_node()) is None:
+            return None
+        _check_keys(node, where, ("str", "int") if numbered else ("str",), set())
+        return writable(loader.construct_document(node))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = " ".join((getattr(error, "problem", None) or str(error)).split())
+        raise SpecError(f"{where}{line}: not YAML: {problem}") from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise SpecError(f"{where}: a value cannot be read: {str(error).split(';')[0]}") from None
+
+
+def _check_keys(node: yaml.Node, where: str, kinds: tuple[str, ...], checked: set[int]) -> None:
+    """Raise `SpecError` for a key that is no text or stands twice, and for a text that no path or prompt can hold."""
+    if id(node) in checked:
+        return
+    checked.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        if "\0" in node.value:
+            raise SpecError(f"{where}, line {node.start_mark.line + 1}: a text holds a null character")
+        return
+    lines = dict[str, int]()
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        if (kind := key.tag.rpartition(":")[2]) == "merge":
+            continue
+        line = f"{where}, line {key.start_mark.line + 1}"
+        if kind not in kinds:
+            raise SpecError(f"{line}: a key must be a text; put it in quotes")
+        if key.value in lines:
+            raise SpecError(f"{line}: key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}")
+        lines[key.value] = key.start_mark.line + 1
+    for child in node.value:
+        _check_keys(child[1] if isinstance(child, tuple) else child, where, kinds, checked)
+
+
+def validate(model: type[M], tree: Mapping[str, Any]) -> M:
+    """Validate `tree` as a `model`. Raise `SpecError` naming what is wrong in one line, and for a key or a password in
+    it, since specs are stored with their runs.
+    """
+    if secret := next((path for path, value in walk(tree) if looks_secret(value)), None):
+        raise SpecError(f"{secret} looks like a secret, and specs are stored: {INSTEAD}")
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        raise SpecError("; ".join(dict.fromkeys(_faults(model, error)))) from None
+
+
+def looks_secret(value: object) -> bool:
+    """Return whether the value is a text with what looks like a key, or with an address that holds a user or a key."""
+    return isinstance(value, str) and hide_lookalikes(value) != value
+
+
+def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value in nested mappings and lists, behind its dotted path."""
+    if path:
+        yield path, value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, child in inner:
+        yield from walk(child, f"{path}.{name}" if path else str(name))
+
+
+def takes_one(model: type[BaseModel], path: str) -> bool:
+    """Return whether the field at a dotted path holds one value, and no list, mapping or anything at all."""
+
+    def is_one(annotation: Any) -> bool:
+        several = annotation is Any or get_origin(annotation) in (tuple, list, dict, set, frozenset)
+        return not several and all(map(is_one, get_args(annotation)))
+
+    models, fields = [model], list[FieldInfo]()
+    for key in path.split("."):
+        fields = [candidate.model_fields[key] for candidate in models if key in candidate.model_fields]
+        models = [inner for field in fields for inner in _models(field)]
+    return bool(fields) and all(is_one(field.annotation) for field in fields)
+
+
+def find_places(model: type[BaseModel], key: str) -> list[str]:
+    """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
+    parts = {name: field for name, field in model.model_fields.items() if name in ("dataset", "model", "program")}
+    return [
+        f"{name}.{key}" for name, field in parts.items() if any(key in inner.model_fields for inner in _models(field))
+    ]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that a field of this type may hold, in a list or by itself."""
+    if isinstance(annotation, FieldInfo):
+        for inner in (annotation.annotation, *annotation.metadata):
+            yield from _models(inner)
+    elif isinstance(annotation, Added):
+        yield from annotation.models()
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) is not dict:
+        for inner in get_args(annotation):
+            yield from _models(inner)
+
+
+def _faults(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
+    places = set[str]()
+    for item in error.errors():
+        kind, loc, fault = item["type"], item["loc"], item.get("ctx", {}).get("error")
+        # Steps stand in a program, whatever pydantic calls which of them.
+        words = [part for part in map(str, loc) if not (part.startswith(("(", "literal[")) or _MEMBER.search(part))]
+        where = ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
+        # Each member of a union complains at the same place: the first one says enough.
+        if where in places:
+            continue
+        places.add(where)
+        if isinstance(fault, UnknownKeyError):
+            elsewhere = [place for place in find_places(model, fault.key) if place.split(".")[0] not in loc[:1]]
+            place = ".".join(filter(None, [where, fault.key]))
+            yield f"unknown key {place!r}: {advise(fault.key, fault.names, elsewhere)}"
+        elif fault is not None:
+            yield f"{'.'.join(filter(None, [where, getattr(fault, 'place', '')])) or 'spec'}: {fault}"
+        elif kind == "missing":
+            yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
+        else:
+            expected, value = _WANTED.get(kind, item["msg"]), item["input"]
+            text = "null" if value is None else repr(value)
+            text = text if len(text) <= 100 else f"{text[:100]} [...]"
+            yield f"{where or 'spec'}: {expected[0].lower()}{expected[1:]}, found {text}"
+
+
+def advise(key: str, names: Collection[str], elsewhere: Collection[str] = ()) -> str:
+    """Say which name was meant, and the names that there are, or of many the nearest."""
+    names = sorted(names)
+    synonyms = [name for name in (_SYNONYMS.get(key.lower().rstrip("s")),) if name in names]
+    suggestions = [*elsewhere, *synonyms, *difflib.get_close_matches(key, names, n=1)]
+    advice = f"did you mean {suggestions[0]!r}? " if suggestions else ""
+    if len(names) <= _MOST_CHOICES:
+        return f"{advice}the choices are {', '.join(names)}"
+    near = ", ".join(difflib.get_close_matches(key, names, cutoff=0))
+    return f"{advice}the nearest of {len(names)} choices are {near}; `medexam schema` lists all"

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from medexam.errors import DatasetError
 from medexam.plugins import load_added
 from medexam.questions import Language, Scoring
-from medexam.specs.names import BENCHMARKS
-from medexam.specs.strict_yaml import parse_yaml
+from medexam.specs.base import BENCHMARKS, parse_yaml
 
 Form = Literal["choice", "short_answer", "spans", "explanations", "formats", "examples"]
 """What questions ask for: numbered options, an answer in words, a part of a context, the part of an explanation that

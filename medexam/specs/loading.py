@@ -4,17 +4,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.inputs import UnreadableError, decode
-from medexam.specs.base import Spec
+from medexam.files import UnreadableError, decode
+from medexam.specs.base import Spec, parse_yaml
 from medexam.specs.catalogue import CATALOGUE, find_added
-from medexam.specs.strict_yaml import parse_yaml
 from medexam.text import nearest
 
 SpecSource = str | Path | Mapping[str, Any] | Spec
 """A YAML file, the name of a shipped experiment or of a data set, a document, or a spec that was built in Python."""
+SCHEMA = Path(__file__).with_name("spec.schema.json")
+"""The JSON Schema of a spec, for editors; `docs_site/spec_schema.py` writes it from the classes of specs."""
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 _LIBRARY = resources.files("medexam") / "experiments" / "library"
 _SUITES = _LIBRARY / "suites"
@@ -123,3 +125,16 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
         is_text = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
         overrides[key] = text if is_text else parse_yaml(text, f"--set {key}")
     return overrides
+
+
+def starter_spec(file: Path, endpoint: str | None) -> str:
+    """Write the text of a first spec to be written to `file`, which asks the sample that ships.
+
+    `endpoint` is the base address of a vLLM server, None takes the embedded engine.
+    """
+    return Template(Path(__file__).with_name("starter.txt").read_text(encoding="utf-8")).substitute(
+        schema=SCHEMA.as_posix(),
+        file=file.name,
+        name=file.stem.replace(" ", "_"),
+        model="engine: embedded" if endpoint is None else f"engine: vllm\n  endpoints: {endpoint}",
+    )

@@ -15,14 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.specs.base import Spec
+from medexam.specs.base import Spec, takes_one, validate
 from medexam.specs.catalogue import SAMPLE
 from medexam.specs.dataset import check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
 from medexam.specs.programs.kinds import find_kind
 from medexam.specs.programs.steps import as_program
-from medexam.specs.validation import takes_one, validate
 
 Tree = dict[str, Any]
 _log = logging.getLogger(__name__)

@@ -14,9 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_live_name, load_object
-from medexam.specs.base import Spec
-from medexam.specs.names import ENGINES, part_of, short_name
-from medexam.specs.validation import INSTEAD, looks_secret, walk
+from medexam.specs.base import ENGINES, INSTEAD, Spec, looks_secret, part_of, short_name, walk
 from medexam.text import nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]

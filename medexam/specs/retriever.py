@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from medexam.specs.base import Spec
-from medexam.specs.names import RETRIEVERS, part_of, short_name
+from medexam.specs.base import RETRIEVERS, Spec, part_of, short_name
 
 RetrieverKind = Literal["medcpt", "dense", "bm25", "fusion"]
 

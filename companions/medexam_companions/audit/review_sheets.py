@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode
+from medexam.files import UnreadableError, decode
 
 MARKS: Mapping[str, int] = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5}
 """What a cell may hold, the worst first -> the mark."""

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from medexam.errors import CallError, RunFolderError
-from medexam.files import write_whole
+from medexam.files import UnreadableError, parse_json, read_json, write_whole
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, parse_json, read_json
 from medexam.serve import status_error
 from medexam.text import hide_secrets, writable
 

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError, SpecError
+from medexam.files import UnreadableError, decode
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, decode
 from medexam.specs import parse_yaml
 
 

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from medexam.datasets import FIELDS, SOURCE_METADATA, WHOLE, render_record
 from medexam.errors import DatasetError
-from medexam.files import whole_file
-from medexam.inputs import first_line
+from medexam.files import first_line, whole_file
 from medexam.questions import Exam
 from medexam.specs import BUILT
 from medexam_companions.booklets.drafts import Draft

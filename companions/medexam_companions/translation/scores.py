@@ -12,7 +12,7 @@ from typing import Any
 
 from medexam import MedExamError
 from medexam.errors import EngineError
-from medexam.fingerprints import fingerprint_folder, resolve_commit
+from medexam.weights import fingerprint_folder, resolve_commit
 
 BERT_MODEL = "bert-base-multilingual-cased"
 """The library's own choice for languages other than English and Chinese, Spanish among them."""

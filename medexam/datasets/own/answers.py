@@ -16,7 +16,7 @@ from medexam.datasets.own.options import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.specs.columns import ColumnsSpec
+from medexam.specs.dataset import ColumnsSpec
 
 WAYS: Mapping[str, str] = MappingProxyType(
     {

@@ -16,10 +16,10 @@ from medexam.datasets.own.names import find_named
 from medexam.datasets.own.tables import CellError, SourceTable, open_text, read_file, read_own_table, value_of
 from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError
+from medexam.files import UnreadableError
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
-from medexam.specs.columns import ColumnsSpec, KeySpec
+from medexam.specs.dataset import ColumnsSpec, KeySpec
 from medexam.text import nearest
 
 _FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start")

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from medexam.datasets.own.names import pattern
-from medexam.inputs import UnreadableError
+from medexam.files import UnreadableError
 
 Cells = Mapping[str, Any] | str
 """Column -> value of one row; or what is wrong with the row."""

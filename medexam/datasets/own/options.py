@@ -17,7 +17,7 @@ from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name,
 from medexam.datasets.own.tables import CellError, TableRow, try_each, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.errors import DatasetError
-from medexam.specs.columns import ColumnsSpec
+from medexam.specs.dataset import ColumnsSpec
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
 _LABEL = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?+"

@@ -14,8 +14,7 @@ from medexam.datasets.own.tables import SourceTable
 from medexam.datasets.rows import Row, TaskRow
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
-from medexam.specs.columns import NOT_READ, KeySpec
-from medexam.specs.dataset import OwnKind
+from medexam.specs.dataset import NOT_READ, KeySpec, OwnKind
 
 LOOKED_AT = 400
 """Rows, spread over the file, that show what its columns are; all rows are then read so."""

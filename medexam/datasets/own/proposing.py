@@ -23,8 +23,7 @@ from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Language
-from medexam.specs.columns import ColumnsSpec, KeySpec
-from medexam.specs.dataset import OwnKind
+from medexam.specs.dataset import ColumnsSpec, KeySpec, OwnKind
 
 _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""

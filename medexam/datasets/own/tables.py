@@ -15,17 +15,17 @@ from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
-from medexam import inputs
+from medexam import files
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import Cells, rows_of_document, split_case
 from medexam.datasets.own.names import rank
 from medexam.datasets.own.texts import clean_row, normalise
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError
+from medexam.files import UnreadableError
 from medexam.plugins import load_added
 from medexam.specs import DatasetSpec
-from medexam.specs.columns import HubSpec
+from medexam.specs.dataset import HubSpec
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
@@ -175,9 +175,9 @@ def _make_table(source: str, raw: RawTable, folder: Path = Path(), *, as_written
 
 def open_text(path: Path) -> TextIO:
     """Open the text of a file in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` for any other."""
-    content = inputs.read_bytes(path)
+    content = files.read_bytes(path)
     try:
-        inputs.decode(content)
+        files.decode(content)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
     is_wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -189,7 +189,7 @@ def _read_json(path: Path) -> RawTable:
 
     def parse(text: str) -> Any:
         try:
-            value = inputs.parse_json(text)
+            value = files.parse_json(text)
         except UnreadableError as error:
             return f"{error}; the file may be truncated"
         return value if isinstance(value, (list, dict)) else f"is {value!r:.60}, not a list of questions, nor an object"
@@ -247,12 +247,12 @@ def cut_lines(
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
     reader = csv.reader(stream, delimiter=delimiter, strict=True, quoting=quoting)
     try:
-        with inputs.long_cells():
+        with files.long_cells():
             yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
     except csv.Error as error:
         raise UnreadableError(
             f"line {reader.line_num} is not CSV ({error}): a cell that begins with a quotation mark ends with one, "
-            f"marks within it are doubled, and it has at most {inputs.LONGEST_TEXT:,} characters"
+            f"marks within it are doubled, and it has at most {files.LONGEST_TEXT:,} characters"
         ) from None
 
 
@@ -264,7 +264,7 @@ def _find_delimiter(sample: str) -> str:
     def rate(delimiter: str) -> tuple[bool, int, int]:
         rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
-            with inputs.long_cells():
+            with files.long_cells():
                 table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
         except csv.Error:
             table = []
@@ -320,8 +320,8 @@ def _is_name(cell: str, fields: Sequence[str] = ("stem", "options", "answer", "c
 def _read_parquet(path: Path) -> RawTable:
     def read() -> Iterator[tuple[str, Cells]]:
         try:
-            with inputs.open_parquet(path) as file:
-                rows = (each for row in inputs.parquet_rows(file) for each in split_case(row))
+            with files.open_parquet(path) as file:
+                rows = (each for row in files.parquet_rows(file) for each in split_case(row))
                 yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))
         except UnreadableError as error:
             raise UnreadableError(f"{error}: copy it again") from None
@@ -352,7 +352,7 @@ def _read_excel(path: Path) -> RawTable:
         }
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
-        reason = inputs.first_line(error)
+        reason = files.first_line(error)
         raise UnreadableError(f"is not a complete Excel file ({reason}): save it again, or as CSV") from None
     sheets = {
         name: [(n, cells) for n, cells in rows if any(cell is not None for cell in cells)]
@@ -396,7 +396,7 @@ def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
         records = [dict(record) for record in part]
     except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         raise DatasetError(
-            f"cannot read {hub.id} from the Hugging Face hub ({inputs.first_line(error)}): check id, config, split, "
+            f"cannot read {hub.id} from the Hugging Face hub ({files.first_line(error)}): check id, config, split, "
             f"revision and the network; or `hf download --repo-type dataset {hub.id}` and set dataset.path"
         ) from None
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.inputs import parse_json
+from medexam.files import parse_json
 
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
 _COUNTED = frozenset({"start", "answer_start"})

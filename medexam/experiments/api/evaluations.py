@@ -30,13 +30,13 @@ from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import RunFolder, default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track import track_runs
-from medexam.library_logging import errors_only
 from medexam.plugins import name_object
 from medexam.predictions import Status
+from medexam.process import errors_only
 from medexam.specs import CellSpec
+from medexam.specs.base import validate
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import READER_VERSION, digest
-from medexam.specs.validation import validate
 from medexam.text import print_notice
 
 _SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conversion")

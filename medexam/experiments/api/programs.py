@@ -12,7 +12,7 @@ from medexam.programs.lm import EngineLM, build_lm
 from medexam.questions import Language
 from medexam.serve import build_engine
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec, ProgramSpec
-from medexam.specs.validation import validate
+from medexam.specs.base import validate
 
 if TYPE_CHECKING:
     import dspy

@@ -9,8 +9,8 @@ from medexam.experiments.report.shown import Block, Displayed
 from medexam.measures import find_benchmark
 from medexam.questions import AnySet, Question
 from medexam.specs import DatasetSpec
+from medexam.specs.base import validate
 from medexam.specs.dataset import check_named
-from medexam.specs.validation import validate
 from medexam.tables import Table
 
 if TYPE_CHECKING:

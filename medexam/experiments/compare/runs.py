@@ -30,7 +30,6 @@ from medexam.experiments.store.stored_run import (
     stored_run,
     tell_models_apart,
 )
-from medexam.gc_pause import gc_seldom
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.comparing import RunAnswers, pair_runs
@@ -40,6 +39,7 @@ from medexam.measures.results import ItemScores, Unit
 from medexam.model_calls import Reading
 from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read
+from medexam.process import gc_seldom
 from medexam.questions import AnySet, Item
 from medexam.specs.identity import distinct_labels
 from medexam.tables import NONE

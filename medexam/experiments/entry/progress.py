@@ -20,7 +20,7 @@ from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.specs import ModelSpec
-from medexam.specs.names import short_name
+from medexam.specs.base import short_name
 from medexam.text import count_of
 
 _REPEAT_S = 30.0

@@ -28,11 +28,11 @@ from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import Scheduler
 from medexam.experiments.run.spending import Spending
-from medexam.gc_pause import gc_seldom
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.calls import ModelCall
 from medexam.predictions.core import MetricScore
+from medexam.process import gc_seldom
 from medexam.programs.kept import KEPT, KeptCalls, kept_calls
 from medexam.programs.lm import EngineLM, held_models, in_bulk
 from medexam.programs.own import call_in_thread, call_module, naming_faults

@@ -20,11 +20,10 @@ from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_opti
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.optimize.trials import NAME, Trials
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.library_logging import errors_only, quiet_dspy
 from medexam.plugins import load_object
+from medexam.process import errors_only, quiet_dspy
 from medexam.programs.wrapping import WithNearest
-from medexam.specs.names import short_name
-from medexam.specs.optimizer import OPTIMIZERS
+from medexam.specs.base import OPTIMIZERS, short_name
 
 _NEVER = 10**9
 """Failed questions after which DSPy would give up: each counts as a wrong one, and no more."""

@@ -24,7 +24,7 @@ from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
 from medexam.predictions import ModelCall
 from medexam.serve import Engine
-from medexam.specs.optimizer import OptimizerSpec
+from medexam.specs.experiment import OptimizerSpec
 
 Ending = Literal["complete", "budget", "interrupted", "failed"]
 TEMPLATE_TOKENS = 16

@@ -23,9 +23,9 @@ from medexam.experiments.store.run_folder import WorkFolder
 from medexam.programs.loading import PROGRAM, predictor_states
 from medexam.questions import Question
 from medexam.specs import CellSpec
+from medexam.specs.base import short_name
+from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
-from medexam.specs.names import short_name
-from medexam.specs.optimizer import OptimizerSpec
 from medexam.tables import Table, percent, with_interval
 
 RECORD = "optimization.json"

@@ -21,7 +21,7 @@ from medexam.experiments.optimize.trials import Trials
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
-from medexam.gc_pause import gc_seldom
+from medexam.process import gc_seldom
 from medexam.programs.lm import build_lm
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes

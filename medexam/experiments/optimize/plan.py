@@ -32,9 +32,9 @@ from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, ModelSpec
+from medexam.specs.base import OPTIMIZERS, OWN_METRICS, short_name
+from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.identity import digest
-from medexam.specs.names import OWN_METRICS, short_name
-from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 
 GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
 """What an optimizer that is named by its class is given, beside a metric, where it takes it."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from medexam.datasets import find_files
 from medexam.datasets.pictures import show_pictures
-from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import (
     CommitUnknownError,
     CorpusUnreachableError,
@@ -32,19 +31,20 @@ from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
 from medexam.experiments.store.items import as_asked, describe_golds, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.files import cache_dir
-from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
+from medexam.process import gc_seldom
 from medexam.questions import AnySet, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, build_cells
+from medexam.specs.base import OWN_METRICS
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.identity import build_identity, differing_keys, digest
-from medexam.specs.names import OWN_METRICS
+from medexam.weights import find_encoder_weights
 
 _log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
 from medexam.signatures.word_files import describe_words
 from medexam.specs import CellSpec, ProgramSpec
-from medexam.specs.names import PROGRAMS
+from medexam.specs.base import PROGRAMS
 from medexam.specs.programs.flows import StepPart
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.specs.programs.own import ADAPTERS

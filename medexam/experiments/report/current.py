@@ -14,8 +14,7 @@ from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.specs import CellSpec
-from medexam.specs.names import short_name
-from medexam.specs.validation import validate
+from medexam.specs.base import short_name, validate
 
 _CHANGED = "the files of its data have changed since it was asked: run its spec again to score or ask by them"
 

@@ -24,10 +24,9 @@ from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import StoredItems, load_items
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.gc_pause import gc_seldom
-from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
+from medexam.process import gc_seldom, quiet_dspy
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes

@@ -25,7 +25,7 @@ from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.run_folder import SHARDS, RunFolder
 from medexam.files import host_name
-from medexam.library_logging import quiet_dspy
+from medexam.process import quiet_dspy
 
 STOP = "stop"
 """A driver's file beside the logs that holds why nothing more is to be begun; it is there only then."""

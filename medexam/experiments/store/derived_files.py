@@ -10,7 +10,7 @@ from typing import Any
 
 from medexam.experiments.store.items import write_table
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
-from medexam.inputs import open_parquet
+from medexam.files import open_parquet
 from medexam.measures import Benchmark, ScoredRun
 from medexam.measures.evidence.kinds import evidence_cells
 from medexam.measures.own import load_metric, own_measure, own_scores

@@ -26,8 +26,7 @@ from medexam.datasets.fingerprints import digest_files
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.files import whole_file, write_whole
-from medexam.inputs import first_line, open_parquet, parquet_rows
+from medexam.files import first_line, open_parquet, parquet_rows, whole_file, write_whole
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs import DatasetSpec

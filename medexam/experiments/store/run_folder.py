@@ -27,8 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, scan_predictions
-from medexam.files import write_whole
-from medexam.inputs import UnreadableError, read_json
+from medexam.files import UnreadableError, read_json, write_whole
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome

@@ -24,8 +24,8 @@ from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
+from medexam.specs.base import short_name
 from medexam.specs.experiment import is_entry
-from medexam.specs.names import short_name
 
 RUNNING = "running"
 """Begins the note of a run that another process is asking."""

@@ -13,8 +13,8 @@ from medexam.measures.benchmarks.words import ExampleBenchmark, ShortAnswerBench
 from medexam.plugins import load_object
 from medexam.questions import Scoring
 from medexam.specs import DatasetSpec
+from medexam.specs.base import BENCHMARKS, short_name
 from medexam.specs.catalogue import find_entry
-from medexam.specs.names import BENCHMARKS, short_name
 
 AnyBenchmark = Benchmark[Any, Any]
 _IN_WORDS = {"short_answer": ShortAnswerBenchmark, "spans": SpanBenchmark, "examples": ExampleBenchmark}

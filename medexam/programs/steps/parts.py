@@ -26,7 +26,7 @@ from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit
 from medexam.signatures import split_thinking
 from medexam.signatures.word_files import Words, fill_task
-from medexam.specs.names import PROGRAMS
+from medexam.specs.base import PROGRAMS
 from medexam.specs.programs.steps import NEAREST, AskStep, SignatureText
 from medexam.specs.programs.words import AsideSpec
 

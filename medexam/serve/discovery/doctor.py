@@ -17,8 +17,8 @@ from medexam.serve.discovery.requests import UNLIMITED
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.provider import examine_provider
 from medexam.serve.network.endpoints import Endpoint
+from medexam.specs.base import validate
 from medexam.specs.model import REGISTRY, ModelSpec
-from medexam.specs.validation import validate
 
 _PROVIDER = re.compile(r"([a-z][a-z0-9_]*)/.+")
 Target = tuple[str, ModelSpec, Endpoint | None]

@@ -22,7 +22,7 @@ from medexam.errors import (
     EndpointUnreachableError,
     LogprobsUnavailableError,
 )
-from medexam.inputs import UnreadableError, parse_json
+from medexam.files import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage, Generation
 from medexam.model_identity import Behaviour
 from medexam.serve.choice_schema import (

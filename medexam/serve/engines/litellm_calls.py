@@ -28,7 +28,7 @@ from medexam.errors import (
     ServerError,
     TransportError,
 )
-from medexam.inputs import load_json
+from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count

@@ -25,8 +25,8 @@ from medexam.errors import (
     SpecError,
     TransportError,
 )
+from medexam.files import UnreadableError, decode
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, decode
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ToolCall
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop

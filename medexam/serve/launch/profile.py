@@ -13,8 +13,7 @@ from pydantic import Field, field_validator
 
 from medexam.errors import EngineError, SpecError
 from medexam.specs import ModelSpec, parse_yaml
-from medexam.specs.base import Spec
-from medexam.specs.validation import validate
+from medexam.specs.base import Spec, validate
 
 _SMOLLM2 = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""

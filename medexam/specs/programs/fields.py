@@ -1,5 +1,6 @@
 """Which fields the steps of a program read and write: what is missing, or written twice, is refused with its place."""
 
+from medexam.specs.base import PlacedError
 from medexam.specs.programs.steps import (
     PASSAGES,
     QUESTION_FIELDS,
@@ -17,7 +18,6 @@ from medexam.specs.programs.steps import (
     StepSpec,
     walk_steps,
 )
-from medexam.specs.validation import PlacedError
 from medexam.text import nearest
 
 Types = dict[str, str]

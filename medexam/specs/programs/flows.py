@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 from pydantic import Field, model_validator
 
 from medexam.model_calls import Reading
+from medexam.specs.base import PlacedError
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.fields import check_fields
 from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds, RetrievalSettings
@@ -25,7 +26,6 @@ from medexam.specs.programs.steps import (
 )
 from medexam.specs.programs.words import AsideSpec
 from medexam.specs.retriever import RetrieverSpec
-from medexam.specs.validation import PlacedError
 
 
 class StepPart(NamedTuple):

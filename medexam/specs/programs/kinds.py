@@ -22,9 +22,8 @@ from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJson
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
-from medexam.specs.base import Spec
+from medexam.specs.base import KIND_FILES, PROGRAMS, Added, PlacedError, Spec, advise, parse_yaml
 from medexam.specs.dataset import STORED
-from medexam.specs.names import KIND_FILES, PROGRAMS
 from medexam.specs.programs.base import LABELS, PositiveInt, ProgramSpec
 from medexam.specs.programs.controls import CONTROLS, ImportedSpec
 from medexam.specs.programs.flows import FlowSpec
@@ -33,8 +32,6 @@ from medexam.specs.programs.own import ModuleSpec, OwnSpec
 from medexam.specs.programs.steps import STEPS, AskingStep
 from medexam.specs.programs.words import LikelihoodSpec, ReplySpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
-from medexam.specs.strict_yaml import parse_yaml
-from medexam.specs.validation import Added, PlacedError, unknown_kind
 
 Tree = dict[str, Any]
 _FILES = sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml"))
@@ -269,7 +266,10 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
         raise ValueError("needs a kind")
     own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
     if (spec := find_kind(kind) or own) is None:
-        raise PlacedError("kind", unknown_kind(kind, all_kinds()))
+        advice = advise(kind, all_kinds())
+        raise PlacedError(
+            "kind", f"no kind is called {kind!r}: {advice}; your own is package.module:Name or ./file.py:Name"
+        )
     tree = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
     return spec.model_validate(tree, context=info.context)
 

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from medexam.questions import Language
 from medexam.specs.catalogue import Form
-from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.retriever import RetrieverSpec
 
 AnswerFormat = Literal["free", "guided"]
 AnswerForm = Literal["braces", "angles"]
 Query = Literal["stem", "stem_and_options", "per_option"]
+OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
+Metric = Literal["accuracy", "exam_score", "log_probability"]
+"""What an optimizer chooses by."""
 AnyQuery = Query | Literal["written"]
 
 

@@ -7,10 +7,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name
-from medexam.specs.names import PROGRAMS, class_name, part_name, short_name
-from medexam.specs.optimizer import OptimizerKind
+from medexam.specs.base import PROGRAMS, class_name, part_name, short_name
 from medexam.specs.programs.base import LookUpSpec, PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerFormat, Asking, EngineNeeds
+from medexam.specs.programs.needs import AnswerFormat, Asking, EngineNeeds, OptimizerKind
 
 MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""

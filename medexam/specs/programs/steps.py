@@ -24,8 +24,7 @@ from pydantic import (
 
 from medexam.errors import SpecError
 from medexam.questions import Language
-from medexam.specs.base import Spec
-from medexam.specs.names import PROGRAMS, part_of, short_name
+from medexam.specs.base import PROGRAMS, Spec, part_of, short_name
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerFormat, Query
 from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, CiteSpec, Orders, ReplySpec

@@ -13,9 +13,8 @@ from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.catalogue import Form
 from medexam.specs.dataset import Format
-from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, WordFiles
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, Metric, OptimizerKind, WordFiles
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")

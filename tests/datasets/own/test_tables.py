@@ -9,7 +9,7 @@ import pytest
 
 from medexam.datasets import read_file
 from medexam.errors import DatasetError
-from medexam.inputs import LONGEST_TEXT
+from medexam.files import LONGEST_TEXT
 from table_cases import read_cases, write_rows
 
 

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments import name_part
 from medexam.specs import Spec, digest, parse_yaml, validate
+from medexam.weights import find_encoder_weights
 from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 
 Count = Annotated[int, Field(ge=1)]

@@ -15,8 +15,8 @@ from medexam.datasets import SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder
-from medexam.library_logging import quiet_transformers
 from medexam.measures import score_span
+from medexam.process import quiet_transformers
 from medexam_companions.casimedicos.benchmark import count_outcomes
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file

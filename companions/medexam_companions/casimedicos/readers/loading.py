@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medexam.encoder_weights import EncoderWeights, find_encoder_weights, loading, pick_encoder_device
 from medexam.errors import EngineError
+from medexam.weights import EncoderWeights, find_encoder_weights, loading, pick_encoder_device
 
 Task = Literal["span", "entailment"]
 

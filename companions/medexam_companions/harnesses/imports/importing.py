@@ -22,12 +22,12 @@ from medexam.experiments import (
     score_cell,
 )
 from medexam.files import whole_file
-from medexam.fingerprints import hash_files
-from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason
+from medexam.process import gc_seldom
 from medexam.specs import CellSpec, DatasetSpec, build_identity, digest
 from medexam.text import count_of
+from medexam.weights import hash_files
 from medexam_companions.harnesses.imports.answers import is_expected, read_choices, read_words
 from medexam_companions.harnesses.imports.matching import Matcher, MatchReport
 from medexam_companions.harnesses.imports.reading import read_results

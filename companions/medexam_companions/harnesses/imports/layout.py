@@ -14,7 +14,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from medexam.inputs import UnreadableError, first_line
+from medexam.files import UnreadableError, first_line
 from medexam.specs import digest
 from medexam_companions.harnesses.imports.document import last_question, lettered_options, listed_texts
 from medexam_companions.harnesses.imports.samples import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from medexam.inputs import UnreadableError, first_line, open_parquet, parquet_rows, parse_json, read_json
+from medexam.files import UnreadableError, first_line, open_parquet, parquet_rows, parse_json, read_json
 from medexam.specs import parse_yaml
 from medexam_companions.harnesses.imports.document import read_ids
 from medexam_companions.harnesses.imports.layout import Layout, Opened

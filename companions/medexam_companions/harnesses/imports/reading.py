@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from medexam.inputs import UnreadableError, open_parquet, read_json
+from medexam.files import UnreadableError, open_parquet, read_json
 from medexam_companions.harnesses.imports.layout import read_layout
 from medexam_companions.harnesses.imports.layouts import find_layout, layouts
 from medexam_companions.harnesses.imports.plain_table import read_plain_table

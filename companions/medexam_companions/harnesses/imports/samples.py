@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, open_unpacked, parse_json, read_json
+from medexam.files import UnreadableError, open_unpacked, parse_json, read_json
 
 Record = Mapping[str, Any]
 Choice = int | str

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.inputs import UnreadableError, read_json
+from medexam.files import UnreadableError, read_json
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError, text_or_none
 
 _FORMATS = ("true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.style import Plot
 from medexam.files import write_whole
-from medexam.library_logging import quiet_matplotlib
+from medexam.process import errors_only
 from medexam.text import visible
 
 ENDINGS = (".png", ".pdf", ".svg")
@@ -28,12 +29,12 @@ STYLE: dict[Any, Any] = {
 }
 
 
+@errors_only("matplotlib")
 def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
     """Draw the plot in the format of one of `ENDINGS`; raises `MedExamError` without matplotlib."""
     try:
-        with quiet_matplotlib():
-            import matplotlib.figure
-            from matplotlib.layout_engine import ConstrainedLayoutEngine
+        import matplotlib.figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     # No date, so that equal runs give equal files.
@@ -42,9 +43,11 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
         ".pdf": {"Subject": plot.caption, "CreationDate": None},
         ".svg": {"Description": plot.caption, "Date": None},
     }
-    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": plot.name, **settings}
+    style: Any = {**STYLE, "svg.hashsalt": plot.name, **settings}
     buffer = io.BytesIO()
-    with matplotlib.rc_context(style), quiet_matplotlib():
+    # Of signs that its fonts lack, it names them.
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")
         figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150)
         plot.draw(figure)
         # A figure that has a layout engine is drawn three times.
