@@ -361,7 +361,7 @@ def fresh_cache() -> Iterator[Path]:
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
     from medexam.experiments.plan import planner
-    from medexam.experiments.plan.passage_lookup import Retrieval
+    from medexam.experiments.plan.lookup import Retrieval
 
     spent: dict[str, float] = {}
 

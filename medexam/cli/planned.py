@@ -4,14 +4,14 @@ from medexam.cli.items import print_prediction
 from medexam.event_loop import background_loop
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.entry.terminal import Terminal
-from medexam.experiments.plan.cells import Plan
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.runner import ask_one
 
 
 def debug_plan(plan: Plan) -> None:
     """Ask the first pending question of each cell, or the first one if none is pending, and print all that happened."""
     console = Terminal()
-    for planned in plan.cells:
+    for planned in plan.runs:
         question = next(iter(planned.pending or planned.question_set.questions))
         console.print(f"{planned.label}: {question.key}", style="bold cyan", markup=False)
         print_prediction(

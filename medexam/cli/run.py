@@ -25,7 +25,7 @@ from medexam.errors import SpecError
 from medexam.text import count_of, print_notice
 
 if TYPE_CHECKING:
-    from medexam.experiments.plan.cells import Plan
+    from medexam.experiments.plan.plans import Plan
     from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.stored_run import StoredRun
 
@@ -162,7 +162,7 @@ def run(
 
         debug_plan(plan)
         return
-    if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
+    if settings.accept_model_change and not any(planned.asks_model for planned in plan.runs):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
@@ -209,11 +209,9 @@ def plan(
     """
     planned = _plan(specs, settings, only_look=True)
     from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.plan.document import RunPlan
     from medexam.experiments.report.shown import print_blocks
 
-    document = RunPlan(planned)
-    print_json(document.cells) if as_json else print_blocks(Terminal(), document.blocks())
+    print_json(planned.cells) if as_json else print_blocks(Terminal(), planned.blocks())
 
 
 def _plan(
@@ -222,7 +220,7 @@ def _plan(
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_spec
-    from medexam.experiments.plan.document import describe_excess
+    from medexam.experiments.plan.plans import describe_excess
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}
@@ -237,7 +235,7 @@ def _plan(
         fresh=fresh,
         repeat=repeat,
     )
-    if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
+    if (excess := describe_excess(planned.runs, settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
@@ -268,9 +266,7 @@ def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings)
 
 def _warn(planned: "Plan") -> "Plan":
     """Return the plan, after what its reader should know."""
-    from medexam.experiments.entry.carry_out import plan_lines
-
-    for line in plan_lines(planned):
+    for line in planned.notes:
         print_notice(line)
     return planned
 
@@ -307,7 +303,7 @@ def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> No
 def _incomplete(spec: str, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None", expenses: str) -> str:
     """Say in one line why the run is incomplete, what is pending, failed and was spent, and how to continue."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
-    pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
+    pending |= {planned.folder: len(planned.pending) for planned in plan.runs if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
     failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure["questions"])
     mostly = f"; most failures were {failures[0]['kind']}: {failures[0]['example']}" if failures else ""

@@ -8,8 +8,8 @@ from .entry.carry_out import plan_spec as plan_spec
 from .entry.progress import Bars as Bars
 from .entry.report import Report as Report
 from .entry.terminal import Terminal as Terminal
-from .plan.cells import Plan as Plan
 from .plan.cells import PlannedCell as PlannedCell
+from .plan.plans import Plan as Plan
 from .report.current import current_run as current_run
 from .report.dataset_statistics import Statistics as Statistics
 from .report.dataset_statistics import compute_statistics as compute_statistics

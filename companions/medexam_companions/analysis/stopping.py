@@ -30,7 +30,7 @@ def find_test(plan: Plan, difference: float, power: float) -> SequentialTest:
     `difference` is the smallest difference of accuracy that matters, in percentage points; a true one of that size is
     missed with a probability of at most 1 - `power`.
     """
-    cells = plan.cells
+    cells = plan.runs
     if not (0 < difference <= 50 and 0.5 <= power < 1):
         raise SpecError("--difference is over 0 and at most 50 points, --power from 0.5 to under 1")
     if len(cells) < 2:
@@ -57,19 +57,19 @@ def ask_by_blocks(
     """
     whole = plan_at(None)
     test = find_test(whole, difference, power)
-    total, scored, stop = len(whole.cells[0].question_set.questions), 0, None
-    shared: dict[str, Any] = {"baseline": whole.cells[0].run_id, "questions": total, "level": test.level}
-    records = [shared | {"ended": None} for _ in whole.cells[1:]]
+    total, scored, stop = len(whole.runs[0].question_set.questions), 0, None
+    shared: dict[str, Any] = {"baseline": whole.runs[0].run_id, "questions": total, "level": test.level}
+    records = [shared | {"ended": None} for _ in whole.runs[1:]]
     runs: dict[str, StoredRun] = {}
     for asked in find_looks(total):
         plan = plan_at(asked)
-        first, *others = plan.cells
+        first, *others = plan.runs
         going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record["ended"]]
         cells = (first, *(cell for cell, _ in going_on))
         if asked < total:
             cells = tuple(_warn(cell) for cell in cells)
         if any(cell.pending for cell in cells):
-            stored_runs, stop = carry_out(replace(plan, cells=cells))
+            stored_runs, stop = carry_out(replace(plan, runs=cells))
             runs |= {run.folder.name: run for run in stored_runs}
         before = _find_right(first)
         for cell, record in going_on:
@@ -81,7 +81,7 @@ def ask_by_blocks(
         if stop is not None or len(before) <= scored or all(record["ended"] for record in records):
             break
         scored = len(before)
-    ids = (cell.run_id for cell in whole.cells[1:])
+    ids = (cell.run_id for cell in whole.runs[1:])
     return dict(zip(ids, records, strict=True)), list(runs.values()), stop
 
 

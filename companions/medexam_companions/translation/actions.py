@@ -115,10 +115,10 @@ def _measure(
     rows, pending = [], 0
     if settings.back:
         back = plan_back(plan, outcome)
-        if back.cells[0].pending:
+        if back.runs[0].pending:
             _ask(back, settings.max_failures)
             back = plan_back(plan, outcome)
-        pending = len(back.cells[0].pending)
+        pending = len(back.runs[0].pending)
         rows += score_back(plan, back, bert)
     if settings.reference:
         rows += score_reference(plan, outcome, bert)

@@ -55,7 +55,7 @@ class TranslationOutcome:
 
 def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     """Judge and choose among the replies that `plan` has read."""
-    cells, sources = plan.runs.cells, plan.sources
+    cells, sources = plan.runs.runs, plan.sources
     runs = [read_candidates(setup, cell) for setup, cell in zip(plan.spec.setups, cells, strict=True)]
     candidates = {key: [run[key] for run in runs] for key in sources if all(key in run for run in runs)}
     choices = select(candidates)

@@ -32,7 +32,7 @@ def score_back(plan: TranslationPlan, back: Plan, bert: BertScore | None) -> lis
 
     `invalid` back-translations fail the checks, and are scored as they are.
     """
-    candidates = read_candidates("back", back.cells[0])
+    candidates = read_candidates("back", back.runs[0])
     invalid = sum(not candidate.valid for candidate in candidates.values())
     texts = {key: candidate.text for key, candidate in candidates.items()}
     return [row | {"invalid": invalid} for row in _score("round trip", {"selected": texts}, plan.sources, bert)]

@@ -23,8 +23,9 @@ from medexam.experiments.evaluate.identity import (
     label_of,
     model_part,
 )
-from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.lending import describe_lent, with_lender
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import RunFolder, default_runs_dir

@@ -13,11 +13,10 @@ from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow
+from medexam.experiments.entry.carry_out import carry_out, plan_spec, send_to_mlflow
 from medexam.experiments.entry.report import Report
-from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import RunPlan
 from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.current import current_run, rescored
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
@@ -146,13 +145,13 @@ def plan(
     limit: int | None = None,
     runs_dir: str | Path | None = None,
     **overrides: Any,
-) -> RunPlan:
+) -> Plan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), only_look=True)
-    for line in plan_lines(planned):
+    for line in planned.notes:
         print_notice(line)
-    return RunPlan(planned)
+    return planned
 
 
 @reads_kept()
@@ -191,7 +190,7 @@ def run(
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
-    for line in plan_lines(planned):
+    for line in planned.notes:
         print_notice(line)
     planned = replace(planned, accept_model_change=accept_model_change, keeps_items=keep_items)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)

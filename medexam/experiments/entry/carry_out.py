@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medexam.errors import DatasetError, EngineError, SpecError, TrackingError
-from medexam.experiments.plan.cells import Plan, PlannedCell
-from medexam.experiments.plan.document import check_ready
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.plan.plans import Plan, check_ready
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
@@ -84,20 +84,12 @@ def plan_spec(
     for document, changes in entries:
         settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}
         plans.append(plan_experiment(document, changes, **settings))
-        for cell in plans[-1].cells:
+        for cell in plans[-1].runs:
             cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
         if not only_look:
-            check_ready(plans[-1].cells)
-    news = tuple(dict.fromkeys(line for plan in plans for line in plan.news))
+            check_ready(plans[-1].runs)
     name = ", ".join(plan.name for plan in plans)
-    return replace(plans[0], name=name, cells=tuple(cells.values()), news=news, entries=tuple(entries))
-
-
-def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield what a user should know before the plan is carried out, a line each; usually none."""
-    for warning in dict.fromkeys(warning for cell in plan.cells for warning in cell.warnings):
-        yield f"warning: {warning}"
-    yield from plan.news
+    return replace(plans[0], name=name, runs=tuple(cells.values()), entries=tuple(entries))
 
 
 def carry_out(
@@ -120,16 +112,16 @@ def carry_out(
     from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run.runner import Runner
 
-    check_ready(plan.cells)
-    cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
+    check_ready(plan.runs)
+    cells = [planned for planned in plan.runs if planned.asks_model and planned.pending]
     try:
-        with _executor(workers, ray, cells) as executor, RunProgress(plan.cells, disable=not progress) as observer:
+        with _executor(workers, ray, cells) as executor, RunProgress(plan.runs, disable=not progress) as observer:
             runner = Runner(plan, observer, limits=limits, executor=executor)
             runs, stop = runner.run()
     except EngineError as error:
         from medexam.experiments.track import track_failed
 
-        send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
+        send_to_mlflow(track_failed, plan.runs, str(error), track=track, runs_dir=plan.runs_dir)
         raise
     for line in describe_unequal_beside(runs):
         print_notice(f"warning: {line}")

@@ -6,7 +6,6 @@ from typing import Any
 
 from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import build_cell_program
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.derived_files import score_all
 from medexam.experiments.store.items import load_items
@@ -41,11 +40,11 @@ async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str
     """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
     cell, items = run.record.cell, load_items(run.folder).questions
     if cell.program.asking.retrieval is None:
-        program = build_cell_program(cell, nearest=NearestDemonstrations)
+        program = build_cell_program(cell)
     else:
         # It needs its data and corpus; whatever version read its replies.
         path = run.folder.path
-        planned = plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[0]
+        planned = plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).runs[0]
         if planned.retrieval is not None:
             planned.retrieval.recall(items)
         program = planned.program

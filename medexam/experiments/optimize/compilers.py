@@ -19,7 +19,7 @@ from medexam.errors import EngineError, MedExamError
 from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_optimizer
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.optimize.trials import NAME, Trials
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.lookup import NearestDemonstrations
 from medexam.plugins import load_object
 from medexam.process import errors_only, quiet_dspy
 from medexam.programs.wrapping import WithNearest

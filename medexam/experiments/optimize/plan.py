@@ -23,7 +23,7 @@ from medexam.experiments.optimize.optimization import Optimization, Optimization
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
-from medexam.experiments.plan.nearest_demonstrations import nearest_identity
+from medexam.experiments.plan.lookup import nearest_identity
 from medexam.experiments.plan.planner import name_model, plan_experiment, resolve_cells
 from medexam.plugins import hash_source, load_object
 from medexam.programs import AskingProgram
@@ -95,7 +95,7 @@ def plan_optimization(
     tested, train = load_exam_set(cell.dataset), load_exam_set(cell.dataset.part(optimizer.train))
     dataset = cell.dataset.part(optimizer.validation).model_dump(mode="json")
     document = {**cell.model_dump(mode="json"), "dataset": dataset}
-    validation = plan_experiment(document, {}, runs_dir=runs_dir / "trials", only_look=only_look).cells[0]
+    validation = plan_experiment(document, {}, runs_dir=runs_dir / "trials", only_look=only_look).runs[0]
     # What can be optimized asks a model, and answers exams.
     validation_set, program = cast("ExamSet", validation.question_set), cast("AskingProgram", validation.program)
     check_apart({"optimizer.train": train, "optimizer.validation": validation_set, "dataset": tested})

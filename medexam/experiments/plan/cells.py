@@ -1,17 +1,14 @@
-"""Planned cells and plans: what a run is about to do, before anything is asked."""
+"""Planned cells: what each run is about to do, before anything is asked."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import dspy
 
 from medexam.datasets.selection import draw_lot
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import ReadAhead, Retrieval
-from medexam.experiments.store.answerers import RUN_WAYS_OUT
+from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
 from medexam.experiments.store.items import ITEMS, StoredItems, begin_run
 from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark
@@ -19,7 +16,6 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.questions import AnySet
-from medexam.retrievers.base import Hit, Passage
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
 
@@ -146,22 +142,6 @@ class PlannedCell:
             self.reading.coming = questions
         return replace(self, pending=tuple(questions))
 
-    def build_preview(self, questions: Sequence[Any]) -> dspy.Module:
-        """Build the program, ready to show the first prompts of these questions.
-
-        Passages are those known from before, else a mark for each; nothing is looked up or read.
-        """
-        program, retrieval = self.program, self.retrieval
-        if retrieval is not None and self.asks_model:
-            retrieval.recall(questions)
-
-            def mark(k: int) -> list[Hit]:
-                return [Hit(Passage(f"passage {n}", "", f"[passage {n}]", ""), 0.0, n) for n in range(1, k + 1)]
-
-            look = replace(retrieval, mark=mark)
-            program = build_cell_program(self.cell, finder=look, search=look, nearest=NearestDemonstrations)
-        return program
-
     def begin(self, *, fresh: bool, keeps_items: bool) -> None:
         """Write what the run is asked into its folder; `fresh`: it was begun by --fresh."""
         before = self.folder.read_record() if self.folder.exists() else None
@@ -178,34 +158,13 @@ class PlannedCell:
         )
 
 
-def build_cell_program(cell: CellSpec, **context: Any) -> dspy.Module:
-    """Build the program of a cell; `context` is what a `ProgramContext` holds beside the budgets of its models."""
-    budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
+def build_cell_program(cell: CellSpec, retrieval: Retrieval | None = None, **context: Any) -> dspy.Module:
+    """Build the program of a cell; `context` is what a `ProgramContext` holds beside passages and models' budgets."""
+    own: dict[str, Any] = {"finder": retrieval, "search": retrieval, "nearest": NearestDemonstrations}
+    own["budgets"] = {name: model.max_tokens for name, model in cell.asked_models.items()}
     return build_program(
-        cell.program, cell.dataset.language, ProgramContext(cell.model.max_tokens, budgets=budgets, **context)
+        cell.program, cell.dataset.language, ProgramContext(cell.model.max_tokens, **{**own, **context})
     )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An experiment, several, or one run, ready to run."""
-
-    name: str
-    """The experiments'."""
-    cells: tuple[PlannedCell, ...]
-    runs_dir: Path
-    news: tuple[str, ...] = ()
-    """One line for each stored run whose data have changed since, and for what its questions are too few for."""
-    accept_model_change: bool = False
-    """Whether another model than the one that began a run may go on with it."""
-    ways_out: str = RUN_WAYS_OUT
-    """What a user may do where it may not, for the message."""
-    fresh: bool = False
-    """Whether all is asked anew, whatever other runs have answered."""
-    keeps_items: bool = True
-    """Whether the folders of its runs hold the questions."""
-    entries: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
-    """The documents that it was made of, each with what is set in it by dotted keys."""
 
 
 def combine_needs(cells: Sequence[PlannedCell]) -> dict[ModelSpec, EngineNeeds]:

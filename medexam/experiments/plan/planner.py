@@ -22,13 +22,13 @@ from medexam.errors import (
     RunFolderError,
     SpecError,
 )
-from medexam.experiments.plan.cells import Plan, PlannedCell, build_cell_program
+from medexam.experiments.plan.cells import PlannedCell, build_cell_program
 from medexam.experiments.plan.leakage import check_demonstrations
-from medexam.experiments.plan.lending import describe_lent, with_lender
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import LOCAL_READERS, ReadAhead, Retrieval
+from medexam.experiments.plan.lending import with_lender
+from medexam.experiments.plan.lookup import LOCAL_READERS, ReadAhead, Retrieval
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
-from medexam.experiments.store.items import as_asked, describe_golds, describe_texts
+from medexam.experiments.store.items import as_asked, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.files import cache_dir
 from medexam.measures import find_benchmark
@@ -81,7 +81,7 @@ def plan_experiment(
         repeats += [_begin(item, cell.folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
-    return Plan(experiment.name, (*planned, *repeats), runs_dir, _news(planned), fresh=fresh)
+    return Plan(experiment.name, (*planned, *repeats), runs_dir, fresh=fresh)
 
 
 def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
@@ -112,19 +112,13 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
         )
     described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
     planned = _begin(replace(item, question_set=as_asked(record, item.question_set)), folder, described)
-    return Plan(record.cell.name, (planned,), folder.path.parent, _news([planned]))
+    return Plan(record.cell.name, (planned,), folder.path.parent)
 
 
 def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -> PlannedCell:
     """Return a prepared cell with its folder; raises `SpecError` if its demonstrations give questions away."""
     check_demonstrations(item.cell.program, item.program, item.question_set.questions)
     return replace(item, folder=replace(folder, spec_digest=item.spec_digest), experiment=described).updated()
-
-
-def _news(cells: Collection[PlannedCell]) -> tuple[str, ...]:
-    lines = [describe_lent(cell) for cell in cells]
-    lines += (describe_golds(cell.folder.read_record(), cell.question_set) for cell in cells if cell.folder.exists())
-    return tuple(line for line in lines if line is not None)
 
 
 def _folder(item: PlannedCell, runs_dir: Path, fresh: bool) -> RunFolder:
@@ -240,9 +234,7 @@ class _Sources:
         reading = None if reader is None else ReadAhead(reader, retrieval)
         program = build_cell_program(
             cell,
-            finder=retrieval,
-            search=retrieval,
-            nearest=NearestDemonstrations,
+            retrieval,
             reader=reading,
             in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
         )

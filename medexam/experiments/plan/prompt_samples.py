@@ -9,6 +9,7 @@ import hashlib
 import re
 import socket
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,8 +22,7 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import build_cell_program
-from medexam.experiments.plan.nearest_demonstrations import nearest_identity
-from medexam.experiments.plan.passage_lookup import Retrieval
+from medexam.experiments.plan.lookup import Retrieval, nearest_identity
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.plugins import hash_source
 from medexam.programs.lm import OnlyModel, OtherModelError
@@ -108,8 +108,8 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
 
 def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str | None]:
     """Return a hash of the prompts for each question; what a network says is no part of them if `offline`."""
-    retrieval = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
-    program = build_cell_program(cell, finder=retrieval, search=retrieval, nearest=_first, in_order=lambda _: ())
+    retrieval = Retrieval(_LOOK_UP, hits=defaultdict(lambda: [Hit(_PASSAGE, 1.0, 1)]))
+    program = build_cell_program(cell, retrieval, nearest=_first, in_order=lambda _: ())
     if offline:
         _install_guard()
         _offline.set(True)

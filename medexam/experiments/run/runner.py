@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
-from medexam.experiments.plan.cells import Plan, PlannedCell, combine_needs
+from medexam.experiments.plan.cells import PlannedCell, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer
@@ -130,7 +131,7 @@ class Runner:
         those in flight are finished. Raises `SpecError` if dollars are limited, and a model that somebody may bill has
         no price.
         """
-        for planned in self._plan.cells if self.spending.limits.cost is not None else ():
+        for planned in self._plan.runs if self.spending.limits.cost is not None else ():
             for model in planned.models.values() if planned.asks_model and planned.pending else ():
                 if not model.is_free and list_prices(model) is None:
                     raise SpecError(
@@ -143,7 +144,7 @@ class Runner:
 
     async def _run_cells(self) -> Stop | None:
         try:
-            for planned in self._plan.cells:
+            for planned in self._plan.runs:
                 folder, metrics = planned.folder, planned.cell.metrics
                 folder.create()
                 with folder.locked():
@@ -155,7 +156,7 @@ class Runner:
                 self._observer.cell_ends(self._runs[-1])
                 if is_interrupted:
                     return Stop.INTERRUPTED
-                is_done = len(self._runs) == len(self._plan.cells) and all(run.complete for run in self._runs)
+                is_done = len(self._runs) == len(self._plan.runs) and all(run.complete for run in self._runs)
                 if not is_done and (limit := self.spending.exhausted):
                     return limit
         finally:
@@ -178,7 +179,7 @@ class Runner:
         folder, plan, executor, held = planned.folder, self._plan, self._executor, planned
         planned = self._look_again(planned)
         if planned.asks_model and planned.pending:
-            await executor.prepare(planned, self._observer, combine_needs(plan.cells))
+            await executor.prepare(planned, self._observer, combine_needs(plan.runs))
             # Counted now: since the plan was made, another process may have held the folder and left answers in it.
             answers = planned.answered or folder.count_answers()
             planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)

@@ -79,7 +79,7 @@ class Spending:
 
     def begin_cell(self, planned: Any) -> None:
         """Count with the prices of a cell from now on, and with what its questions take at most."""
-        from medexam.experiments.plan.document import find_most
+        from medexam.experiments.plan.plans import find_most
         from medexam.experiments.store.environment import list_prices
 
         models = planned.models if planned.asks_model else {}

