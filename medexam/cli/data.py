@@ -217,17 +217,6 @@ def _find_own(name: str) -> "DatasetSpec | None":
     return spec
 
 
-def check_kind(kind: str | None) -> Any:
-    """Return a kind of one's own questions; raises `SpecError` for another word."""
-    from typing import get_args
-
-    from medexam.specs.dataset import OwnKind
-
-    if kind is not None and kind not in get_args(OwnKind):
-        raise SpecError(f"--kind {kind}: the kinds are {', '.join(get_args(OwnKind))}")
-    return kind
-
-
 def _console() -> "Terminal":
     from medexam.experiments.entry.terminal import Terminal
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.text import print_notice
 
 if TYPE_CHECKING:
     from medexam.retrievers.index import IndexManifest
@@ -62,10 +63,12 @@ def build(
     from medexam.retrievers.building import usual_index
     from medexam.retrievers.corpora import load_corpus
     from medexam.retrievers.encoders import build_encoder, find_encoder
-    from medexam.retrievers.index import build_index, read_progress
+    from medexam.retrievers.index import build_index, find_manifest
 
     commit = find_encoder(encoder, revision).revision
     passages = load_corpus(corpus, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
+    for line in passages.warnings:
+        print_notice(f"warning: {line}")
     sys.stderr.write(f"Loading {encoder} ...\n")
     model = build_encoder(encoder, commit, device, dtype)
     folder = out or usual_index(passages, model, cache_dir())
@@ -74,8 +77,8 @@ def build(
         try:
             manifest = build_index(passages, model, folder, progress=progress, factory=factory, parameters=parameters)
         except KeyboardInterrupt:
-            state = read_progress(folder)
-            encoded = state.count_encoded(folder) if state is not None else 0
+            begun = find_manifest(folder)
+            encoded = begun.count_encoded(folder) if begun else 0
             sys.stderr.write(
                 f"medexam: interrupted: {encoded:,} of {passages.count:,} passages are encoded and kept in {folder}; "
                 "the same command continues from there\n"
@@ -110,7 +113,7 @@ def _print_index(manifest: "IndexManifest", folder: Path, *, as_json: bool) -> N
         "index": f"{folder}, {size / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{chunks}",
         "licence": corpus.licence or "not stated",
-        "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
+        "encoder": f"{encoder.label} {encoder.revision} {encoder.precision}, {encoder.dimension} dimensions",
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "search": f"{manifest.factory or 'exact'} {manifest.parameters}".rstrip(),
         "digest": manifest.digest[:16],

@@ -6,12 +6,15 @@ import sys
 import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from medexam.cli.options import INCOMPLETE
 from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.specs.dataset import OwnKind
 
 
 def schema(
@@ -90,7 +93,9 @@ def init(
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="A server's base address, such as http://127.0.0.1:8000/v1.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="choice, the default, short_answer or spans.")] = None,
+    kind: Annotated[
+        Literal["choice", "short_answer", "spans"] | None, typer.Option(help="What is asked; choice by default.")
+    ] = None,
     answers: Annotated[
         Path | None, typer.Option(metavar="KEY", help="The right answers, if they are in another file.")
     ] = None,
@@ -130,12 +135,11 @@ _WITHOUT_WORDS = ("fr", "ja", "zh")
 
 
 def _write_own(
-    file: Path, out: Path | None, kind: str | None, answers: Path | None, on: str | None, endpoint: str | None
+    file: Path, out: Path | None, kind: "OwnKind | None", answers: Path | None, on: str | None, endpoint: str | None
 ) -> None:
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     import yaml
 
-    from medexam.cli.data import check_kind
     from medexam.cli.items import print_task
     from medexam.datasets.own.proposing import propose
     from medexam.datasets.rows import Row
@@ -147,7 +151,7 @@ def _write_own(
     if out.exists():
         raise SpecError(f"{out} exists and is kept: name another with --out")
     key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
-    proposal = propose(file, check_kind(kind), key)
+    proposal = propose(file, kind, key)
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{file}: kind {proposal.kind}", style="bold")
     for line in proposal.notes:

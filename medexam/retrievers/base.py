@@ -1,9 +1,11 @@
 """What every retriever promises, and what passes through it. Programs know this module and nothing else of the wing."""
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from medexam.errors import EngineError
 from medexam.specs.programs.needs import ReaderSettings
 
 Progress = Callable[[int], None]
@@ -73,3 +75,11 @@ class Retriever(Protocol):
         Fewer than `k` only where a lexical method finds no more passages that share a word with the query. Raises
         `ValueError` where `k` is larger than the corpus.
         """
+
+
+def import_library(name: str, extra: str = "retrieval") -> Any:
+    """Import a library of an extra; raises `EngineError` with the install line where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise EngineError(f"this retriever needs {name} ({error}): pip install 'medexam[{extra}]'") from None

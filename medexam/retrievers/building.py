@@ -8,17 +8,25 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Progress, Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
-from medexam.retrievers.encoders import Encoder, Precision, build_encoder, find_encoder
+from medexam.retrievers.encoders import (
+    MEDCPT,
+    MEDCPT_ARTICLE,
+    MEDCPT_QUERY,
+    Encoder,
+    Precision,
+    build_encoder,
+    find_encoder,
+    is_medcpt_folder,
+)
 from medexam.retrievers.index import (
     MANIFEST,
-    PROGRESS,
     SCHEMA,
     IndexManifest,
     build_index,
@@ -27,12 +35,25 @@ from medexam.retrievers.index import (
     read_manifest,
     rebuild,
 )
-from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever
 from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.base import RETRIEVERS
 from medexam.specs.identity import digest
+from medexam.weights import MINILM
+
+_NAMES: dict[str, str] = {
+    "en": "English",
+    "es": "Spanish",
+    "gl": "Galician",
+    "it": "Italian",
+    "ru": "Russian",
+    "fr": "French",
+    "ja": "Japanese",
+    "zh": "Chinese",
+}
+_WORDS_READ = get_args(RetrieverSpec.model_fields["language"].annotation)
+"""The languages whose words BM25 knows."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +89,29 @@ class PlannedRetriever:
         _check_ranked(self.spec, "program.k", k, self.size)
 
     def warnings(self, language: Language) -> tuple[str, ...]:
-        """Return what a reader of the results should know of this retriever and of queries in `language`."""
-        return tuple(warn_of_language(self.spec, self.encoder, language))
+        """Return what a reader of the results should know of this retriever and of queries in `language`.
+
+        A vector of a text in a language that its encoder never saw is a vector all the same, so nothing fails. MedCPT
+        and MiniLM read English; what other encoders read is not known here.
+        """
+        spec, corpus, name, messages = self.spec, self.corpus, _NAMES[language], []
+        if spec.uses_words and language != spec.language:
+            theirs = _NAMES[spec.language]
+            choice = f", or retriever.language: {language} if the corpus is in {name}"
+            messages.append(
+                f"questions in {name} are looked up by their words in a corpus in {theirs} (retriever.language): set "
+                f"program.query_language: {spec.language} to look up their {theirs} translations"
+                f"{choice if language in _WORDS_READ else ''}"
+            )
+        for model in (*([self.encoder] if spec.uses_vectors else []), *([] if spec.rerank is None else [spec.rerank])):
+            reads_english = model in (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE, MINILM) or is_medcpt_folder(model)
+            if reads_english and language != "en":
+                messages.append(
+                    f"questions in {name} are looked up by {Path(model).name}, which reads English only: set "
+                    "program.query_language: en to look up their English translations, or choose a model that reads "
+                    f"{name}"
+                )
+        return (*messages, *([] if corpus is None else corpus.warnings))
 
     def open(self, cache: Path, progress: Progress | None = None) -> Retriever:
         """Open it; an index that is not there yet is built in `cache`, which takes a while.
@@ -194,7 +236,7 @@ def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
     """Read the manifest of the index that a spec names and its kind searches; None if there is none."""
     if spec.index is None or not spec.uses_vectors:
         return None
-    if not (spec.index / MANIFEST).exists() and not (spec.index / PROGRESS).exists():
+    if not (spec.index / MANIFEST).exists():
         corpus = "" if spec.corpus is None else f"--corpus {spec.corpus} "
         raise SpecError(
             f"retriever.index: no index at {spec.index}; make it with `medexam index build {corpus}"

@@ -8,7 +8,6 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from medexam.retrievers.corpus_rows import (
     CorpusSource,
     Place,
     Row,
-    Unreadable,
+    bad_row,
     find_field,
     find_source,
 )
@@ -37,7 +36,7 @@ TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
 tokenizers of encoders split these further and join none."""
 
-Read = Callable[[], Iterator[Passage]]
+Read = Callable[[], Iterator[tuple[Place, Passage]]]
 
 
 class Corpus(FrozenModel):
@@ -57,6 +56,8 @@ class Corpus(FrozenModel):
     """How many passages it has."""
     characters: int
     """Of all its passages' texts."""
+    left_out: tuple[str, ...] = ()
+    """Files of its folder that are not read."""
     chunk_tokens: int | None = None
     """The most tokens that a passage's content has; None: passages are as they were read."""
     chunk_overlap: int = 0
@@ -77,11 +78,18 @@ class Corpus(FrozenModel):
         if self._read is None:
             raise DatasetError(f"{self.source} is not open: load the corpus")
         digest = hashlib.sha256()
-        for passage in self._read():
+        for _, passage in self._read():
             digest.update(_encode(passage))
             yield passage
         if digest.hexdigest() != self.fingerprint:
             raise DatasetError(f"corpus {self.name}: {self.source} was changed while it was read: start again")
+
+    @property
+    def warnings(self) -> list[str]:
+        """Name the files that are not read, with the way out; none if all are."""
+        names = [*self.left_out[:3], *([f"{len(self.left_out) - 3} more"] if len(self.left_out) > 3 else [])]
+        way_out = "take them out of the folder, or name one file"
+        return [f"corpus {self.name}: {', '.join(names)} is not read: {way_out}"] if names else []
 
     @property
     def passages(self) -> Sequence[Passage]:
@@ -94,10 +102,10 @@ class Corpus(FrozenModel):
 def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, chunk_overlap: int = 0) -> Corpus:
     """Load the corpus in a file or folder of passages, or in a data set of the hub.
 
-    A folder is read with the folders in it, files in the order of their names: JSON Lines and Parquet, else TSV and
-    CSV, else JSON, else text files, each a passage. A text such as `MedRAG/textbooks` that is no path names a data set
-    of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration, as in
-    `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
+    A folder is read with the folders in it, files in the order of their names; text files, each a passage, only where
+    no other format lies there. `left_out` names what is not read. A text such as `MedRAG/textbooks` that is no path
+    names a data set of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration,
+    as in `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
     `medexam.retrievers.corpus_rows`. A passage without `source` takes its title if its id is that with a number
     (`TITLE_12`), else its id's part before the first `_`, else the corpus's name. Texts are read in NFC.
 
@@ -116,28 +124,17 @@ def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, c
             "larger than the overlap"
         )
     origin = find_source(source)
-
-    def name_twice(key: str) -> str:
-        keys = {key, key.rpartition("#")[0] if chunk_tokens is not None else key}
-        first, second = islice((place for place, row in origin.rows() if _find_id(place, row) in keys), 2)
-        return f"{second}: id {key!r} is already in {first}"
-
     chunks = {"chunk_tokens": chunk_tokens, "chunk_overlap": chunk_overlap}
     # A partial travels to other processes, which read the corpus too; a function of here does not.
     read = partial(_read_source, origin, chunk_tokens, chunk_overlap)
-    return _survey(read, name_twice, name=origin.name, source=origin.label, licence=origin.licence, **chunks)
+    about = {"name": origin.name, "source": origin.label, "licence": origin.licence, "left_out": origin.left_out}
+    return _survey(read, **about, **chunks)
 
 
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
     """Build a corpus of passages that are already here; raises `DatasetError` if there is none, or an id twice."""
-    here = tuple(passages)
-    return _survey(
-        partial(iter, here),
-        lambda key: f"corpus {name}: id {key!r} occurs twice",
-        name=name,
-        source=source,
-        licence=None,
-    )
+    here = [(Place(name, "passage", number), passage) for number, passage in enumerate(passages, start=1)]
+    return _survey(partial(iter, here), name=name, source=source, licence=None)
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
@@ -146,25 +143,20 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
     for place, row in find_source(source).rows():
-        text = None if isinstance(row, Unreadable) else row.get(find_field(row, TEXTS) or "")
-        if isinstance(row, Unreadable) or not isinstance(text, str):
-            reason = row.reason if isinstance(row, Unreadable) else f"has no text in {', '.join(TEXTS)}"
-            raise DatasetError(f"{place}: {reason}: correct it")
+        if not isinstance(text := row.get(find_field(row, TEXTS) or ""), str):
+            raise bad_row(place, f"has no text in {', '.join(TEXTS)}")
         yield f"{row.get('title') or ''}\n{text}"
 
 
-def _survey(read: Read, name_twice: Callable[[str], str], **description: Any) -> Corpus:
-    """Read all passages once, to describe them; `name_twice` says where an id stands for the second time."""
+def _survey(read: Read, **description: Any) -> Corpus:
+    """Read all passages once, to describe them."""
     digest, hashes, characters = hashlib.sha256(), array("q"), 0
-    for passage in read():
+    for _, passage in read():
         digest.update(_encode(passage))
         # Hashes: the ids of 36 million passages would take 3 GB.
         hashes.append(hash(passage.id))
         characters += len(passage.text)
-    if key := _find_repeated(hashes, read):
-        raise DatasetError(
-            f"{name_twice(key)}: give each passage an id of its own, or name the one file that is to be read"
-        )
+    _check_ids(hashes, read)
     corpus = Corpus(read, fingerprint=digest.hexdigest(), count=len(hashes), characters=characters, **description)
     if not corpus.count:
         raise DatasetError(f"corpus {corpus.name} holds no passages: check that {corpus.source} is the right file")
@@ -177,19 +169,19 @@ def _encode(passage: Passage) -> bytes:
     return b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content)
 
 
-def _find_repeated(hashes: "array[int]", read: Read) -> str | None:
-    """Find the first id that stands twice, if any; passages are read again only where two hashes are the same."""
+def _check_ids(hashes: "array[int]", read: Read) -> None:
+    """Raise `DatasetError` if an id stands twice; passages are read again only where two hashes are the same."""
     import numpy as np
 
     ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
     suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-    ids: set[str] = set()
-    for passage in read() if suspects else ():
-        if hash(passage.id) in suspects:
-            if passage.id in ids:
-                return passage.id
-            ids.add(passage.id)
-    return None
+    places: dict[str, Place] = {}
+    for place, passage in read() if suspects else ():
+        if hash(passage.id) in suspects and places.setdefault(passage.id, place) is not place:
+            raise DatasetError(
+                f"{place}: id {passage.id!r} is already in {places[passage.id]}: give each passage an id of its own, "
+                "or name the one file that is to be read"
+            )
 
 
 def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
@@ -203,46 +195,38 @@ def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
         yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
-class _RowError(Exception):
-    """Why a row is no passage."""
-
-
-def _read_source(source: CorpusSource, size: int | None, overlap: int) -> Iterator[Passage]:
+def _read_source(source: CorpusSource, size: int | None, overlap: int) -> Iterator[tuple[Place, Passage]]:
     """Read the passages of a source, cut where `size` says so."""
     collections: dict[str, str] = {}
     for place, row in source.rows():
-        try:
-            passage = _parse(place, row, source.name, collections)
-        except _RowError as error:
-            raise DatasetError(f"{place}: {error}: correct it, or take the row out") from None
-        if size is None:
-            yield passage
-        else:
-            yield from _cut(passage, size, overlap)
+        passage = _parse(place, row, source.name, collections)
+        for part in [passage] if size is None else _cut(passage, size, overlap):
+            yield place, part
 
 
 def _parse(place: Place, row: Row, corpus: str, collections: dict[str, str]) -> Passage:
     """Parse the passage of a row; `collections` lets all passages of a source share one text."""
-    if isinstance(row, Unreadable):
-        raise _RowError(row.reason)
-    key = _find_id(place, row)
-    if key is None:
-        value = row.get(find_field(row, IDS) or "")
-        raise _RowError(f"id is {value!r}, not a text (its fields are {', '.join(list(row)[:20])}; {EXPECTED})")
+    fields = f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"
+    key = row.get(find_field(row, IDS) or "")
+    if isinstance(key, int) and not isinstance(key, bool):
+        key = str(key)
+    if key is None and UNNAMED in row:
+        key = f"{Path(place.file).name.partition('.')[0]}-{place.number}"
+    if not isinstance(key, str) or not key:
+        raise bad_row(place, f"id is {key!r}, not a text{fields}")
     metadata = row[METADATA] if isinstance(row.get(METADATA), dict) else {}
     field = find_field(row, TEXTS)
     content, title = row.get(field or ""), row.get(find_field(row, TITLES) or "")
     if title is None:
         title = metadata.get("title")
     if not isinstance(content, str) or not content.strip():
-        hint = "" if field else f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"
-        raise _RowError(f"passage {key!r} has no text in `{field or 'content'}`{hint}")
+        raise bad_row(place, f"passage {key!r} has no text in `{field or 'content'}`{'' if field else fields}")
     if title is not None and not isinstance(title, str):
-        raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
+        raise bad_row(place, f"title of passage {key!r} is {title!r}, not a text")
     try:
         f"{key}{title}{content}".encode()
     except UnicodeEncodeError:
-        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is not a character") from None
+        raise bad_row(place, f"passage {key!r} holds half a surrogate pair, which is not a character") from None
     source = row.get("source") or metadata.get("source")
     # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
     prefix, mark, _ = key.partition("_")
@@ -251,18 +235,3 @@ def _parse(place: Place, row: Row, corpus: str, collections: dict[str, str]) -> 
     has_prefix = mark and prefix and find_field(row, IDS)
     collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
     return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
-
-
-def _find_id(place: Place, row: Row) -> str | None:
-    """Find the id of a row: a text or a whole number; LangChain's document without one has that of its file and number.
-
-    None without either.
-    """
-    if isinstance(row, Unreadable):
-        return None
-    key = row.get(find_field(row, IDS) or "")
-    if isinstance(key, int) and not isinstance(key, bool):
-        return str(key)
-    if key is None and UNNAMED in row:
-        return f"{Path(place.file).name.partition('.')[0]}-{place.number}"
-    return key if isinstance(key, str) and key else None

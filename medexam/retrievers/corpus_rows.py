@@ -50,9 +50,8 @@ _LINES, _TABLES, _TEXT_FILES = (
     (".tsv", ".tsv.gz", ".csv", ".csv.gz"),
     (".txt", ".md"),
 )
-_KINDS = (_LINES, _TABLES, (".json", ".json.gz"), _TEXT_FILES)
-"""Endings of files of passages; of a folder the files of the first kind that it has are read."""
-_SUFFIXES = tuple(suffix for kind in _KINDS for suffix in kind)
+_SUFFIXES = (*_LINES, *_TABLES, ".json", ".json.gz", *_TEXT_FILES)
+"""Endings of files of passages."""
 _ABOUT = re.compile(r"readme|licen[cs]e|copying|citation", re.IGNORECASE)
 """Files that speak of a corpus."""
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -75,14 +74,13 @@ class Place(NamedTuple):
         return f"{self.file}, {self.unit} {self.number}"
 
 
-class Unreadable(NamedTuple):
-    """A row that could not be read."""
-
-    reason: str
+Row = Mapping[str, Any]
+Rows = Iterator[tuple[Place, Row]]
 
 
-Row = Mapping[str, Any] | Unreadable
-_NumberedRows = Iterator[tuple[int, Row]]
+def bad_row(place: Place, reason: str) -> DatasetError:
+    """Make the error of a row that is no passage."""
+    return DatasetError(f"{place}: {reason}: correct it, or take the row out")
 
 
 class CorpusSource(NamedTuple):
@@ -91,8 +89,10 @@ class CorpusSource(NamedTuple):
     name: str
     label: str
     """As the user wrote it."""
-    rows: Callable[[], Iterator[tuple[Place, Row]]]
+    rows: Callable[[], Rows]
     licence: str | None
+    left_out: tuple[str, ...] = ()
+    """Files of the folder that are not read."""
 
 
 def find_source(source: str | Path | None) -> CorpusSource:
@@ -103,8 +103,9 @@ def find_source(source: str | Path | None) -> CorpusSource:
         licence = read_front_matter((path if path.is_dir() else path.parent) / "README.md").get("license")
         licence = ", ".join(map(str, licence)) if isinstance(licence, list) else licence
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        rows = partial(_read_files, _list_files(path), path)
-        return CorpusSource(name, str(path), rows, None if licence is None else str(licence))
+        files, left_out = _list_files(path)
+        rows = partial(_read_files, files, path)
+        return CorpusSource(name, str(path), rows, None if licence is None else str(licence), left_out)
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*_SUFFIXES, ".gz")):
         parts = _load_hub(source)
         licence = next((part.info.license for part in parts.values() if part.info.license), None)
@@ -121,86 +122,102 @@ def find_source(source: str | Path | None) -> CorpusSource:
     )
 
 
-def _list_files(path: Path) -> list[Path]:
+def _list_files(path: Path) -> tuple[list[Path], tuple[str, ...]]:
     """List the file at `path`, or the files of passages in that folder and the folders in it, by name; no hidden ones.
 
-    Other formats hold passages only if no JSON Lines or Parquet lie there, and BEIR's `queries` are none.
-    Raises `DatasetError` if there is none.
+    With them come the names of the files that are left out: those without the fields of a passage, text files beside
+    others, and BEIR's `queries`. Raises `DatasetError` if nothing is left.
     """
     if path.is_file():
         if not path.name.lower().endswith(_SUFFIXES):
             raise DatasetError(f"{path} is no file of passages: name one that ends in {', '.join(_SUFFIXES)}")
-        return [path]
+        return [path], ()
     places = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(_SUFFIXES))
     files = [path / place for place in places if not any(part.startswith(".") for part in place.parts)]
-    for kind in _KINDS:
-        matches = [file for file in files if file.name.lower().endswith(kind)]
-        if kind is _TEXT_FILES:
-            matches = [file for file in matches if not _ABOUT.match(file.name)]
-        if any(file.name.startswith("corpus.") for file in matches):
-            matches = [file for file in matches if not file.name.startswith("queries.")]
-        if matches:
-            return matches
-    raise DatasetError(f"{path} holds no file of passages ({', '.join(_SUFFIXES)}): name another in the corpus key")
+    files = [file for file in files if not _ABOUT.match(file.name)]
+    rows = [file for file in files if not file.name.lower().endswith(_TEXT_FILES)]
+    if any(file.name.startswith("corpus.") for file in rows):
+        rows = [file for file in rows if not file.name.startswith("queries.")]
+    if len(rows) > 1:
+        rows = [file for file in rows if _holds_passages(file)] or rows
+    if not (chosen := rows or files):
+        raise DatasetError(f"{path} holds no file of passages ({', '.join(_SUFFIXES)}): name another in the corpus key")
+    return chosen, tuple(str(file.relative_to(path)) for file in files if file not in chosen)
 
 
-def _read_files(files: Sequence[Path], root: Path) -> Iterator[tuple[Place, Row]]:
+def _holds_passages(file: Path) -> bool:
+    """Return whether the first row has the fields of a passage; a damaged file is told where it is read."""
+    try:
+        row = next((row for _, row in _rows_of(file, file.parent)), {})
+    except (DatasetError, UnreadableError):
+        return False
+    except OSError:
+        return True
+    return None not in (find_field(row, (*IDS, UNNAMED)), find_field(row, TEXTS))
+
+
+def _rows_of(file: Path, root: Path) -> Rows:
+    name = file.name.lower()
+    if name.endswith(".parquet"):
+        return _read_parquet(file)
+    if name.endswith(_LINES):
+        return _read_lines(file)
+    if name.endswith(_TABLES):
+        return _read_table(file)
+    return _read_text(file, root) if name.endswith(_TEXT_FILES) else _read_list(file)
+
+
+def _read_files(files: Sequence[Path], root: Path) -> Rows:
     """Yield every row of the files in turn; empty lines are none, and a text file's id is its path within `root`.
 
     Raises `DatasetError` if a file is damaged or lacks a column.
     """
     for file in files:
-        name, number = file.name.lower(), 0
-        unit = "row" if name.endswith((".parquet", ".json", ".json.gz")) else "line"
-        if name.endswith(".parquet"):
-            rows = _read_parquet(file)
-        elif name.endswith(_LINES):
-            rows = _read_lines(file)
-        elif name.endswith(_TABLES):
-            rows = _read_table(file)
-        elif name.endswith(_TEXT_FILES):
-            rows = _read_text(file, root)
-        else:
-            rows = _read_list(file)
+        place = None
         try:
-            for number, row in rows:
-                yield Place(str(file), unit, number), row
+            for place, row in _rows_of(file, root):
+                yield place, row
         except (OSError, UnreadableError) as error:
             raise DatasetError(
-                f"{file}: cannot be read after {unit} {number} ({error}): the file may be truncated; copy it again, or "
-                f"name one that ends in {', '.join(_SUFFIXES)}; {EXPECTED}"
+                f"{file if place is None else f'{place} and what follows'}: cannot be read ({error}): the file may be "
+                f"truncated; copy it again, or name one that ends in {', '.join(_SUFFIXES)}; {EXPECTED}"
             ) from None
 
 
-def _read_lines(path: Path) -> _NumberedRows:
+def _read_lines(path: Path) -> Rows:
     with open_unpacked(path) as lines:
         for number, line in enumerate(lines, start=1):
-            if line.isspace():
-                continue
-            try:
-                row = _check_object(parse_json(line))
-            except UnreadableError as error:
-                row = Unreadable(str(error))
-            yield number, row
+            if not line.isspace():
+                place = Place(str(path), "line", number)
+                try:
+                    row = parse_json(line)
+                except UnreadableError as error:
+                    raise bad_row(place, str(error)) from None
+                yield place, _check_object(place, row)
 
 
-def _check_object(value: Any) -> Row:
-    return value if isinstance(value, dict) else Unreadable(f"is {value!r:.40}, not an object")
+def _check_object(place: Place, value: Any) -> Row:
+    if not isinstance(value, dict):
+        raise bad_row(place, f"is {value!r:.40}, not an object")
+    return value
 
 
-def _read_list(path: Path) -> _NumberedRows:
-    if not isinstance(rows := read_json(path), list):
+def _read_list(path: Path) -> Rows:
+    if not isinstance(values := read_json(path), list):
         raise UnreadableError("it holds no list of passages")
-    yield from enumerate(map(_check_object, rows), start=1)
+    for number, value in enumerate(values, start=1):
+        place = Place(str(path), "row", number)
+        yield place, _check_object(place, value)
 
 
-def _read_parquet(path: Path) -> _NumberedRows:
+def _read_parquet(path: Path) -> Rows:
     with open_parquet(path) as file:
         columns = _check_columns(str(path), file.schema_arrow.names)
-        yield from enumerate(parquet_rows(file, columns), start=1)
+        for number, row in enumerate(parquet_rows(file, columns), start=1):
+            yield Place(str(path), "row", number), row
 
 
-def _read_table(path: Path) -> _NumberedRows:
+def _read_table(path: Path) -> Rows:
     """Yield the rows of a table, each with its line; the first line names the columns."""
     try:
         with long_cells(), open_unpacked(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as lines:
@@ -210,10 +227,11 @@ def _read_table(path: Path) -> _NumberedRows:
             _check_columns(str(path), columns)
             rows, line = csv.reader(lines, delimiter=delimiter, strict=True), 2
             for row in rows:
+                place = Place(str(path), "line", line)
                 if len(row) == len(columns):
-                    yield line, dict(zip(columns, row, strict=True))
+                    yield place, dict(zip(columns, row, strict=True))
                 elif row:
-                    yield line, Unreadable(f"has {len(row)} cells, and the columns are {', '.join(columns)}")
+                    raise bad_row(place, f"has {len(row)} cells, and the columns are {', '.join(columns)}")
                 line = rows.line_num + 2
     except UnicodeDecodeError as error:
         raise UnreadableError(f"is not UTF-8 (byte {error.object[error.start]:#04x})") from None
@@ -221,19 +239,15 @@ def _read_table(path: Path) -> _NumberedRows:
         raise UnreadableError(f"is no table ({error})") from None
 
 
-def _read_text(path: Path, root: Path) -> _NumberedRows:
+def _read_text(path: Path, root: Path) -> Rows:
     """Yield a text file as a row; its title is the heading it begins with, else the file's name."""
-    try:
-        text, title = decode(read_bytes(path)).replace("\r\n", "\n"), path.stem
-    except UnreadableError as error:
-        yield 1, Unreadable(str(error))
-        return
+    text, title = decode(read_bytes(path)).replace("\r\n", "\n"), path.stem
     is_markdown = path.suffix.lower() == ".md"
     text = _FRONT.sub("", text) if is_markdown else text
     if is_markdown and (heading := _HEADING.match(text)):
         text, title = text[heading.end() :].strip() or heading[1], heading[1].strip(" #")
     name = path.relative_to(root).as_posix() if path != root else path.name
-    yield 1, {"id": name, "title": title, "content": text.strip(), "source": root.stem}
+    yield Place(str(path), "line", 1), {"id": name, "title": title, "content": text.strip(), "source": root.stem}
 
 
 def _check_columns(place: str, columns: Sequence[str]) -> list[str]:
@@ -300,7 +314,7 @@ def _load_hub(name: str) -> Mapping[str, Any]:
     }
 
 
-def _read_hub(parts: Mapping[str, Any]) -> Iterator[tuple[Place, Row]]:
+def _read_hub(parts: Mapping[str, Any]) -> Rows:
     """Yield every row of what `_load_hub` brought, all splits together."""
     for place, part in parts.items():
         batches = part.iter(batch_size=_BATCH_ROWS)

@@ -2,7 +2,7 @@
 
 The folder is a data set that `datasets.load_from_disk` opens: passages and vectors in Arrow files, the parts. A part
 appears whole, so an interrupted build continues with the missing parts, on any machine. The manifest is
-written last: a folder without one is unfinished, whatever else lies in it.
+written first without the hashes of the files, and last with them: until then the folder is unfinished.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from medexam.errors import EngineError, IndexBuildError, IndexStaleError
 from medexam.files import read_json, whole_file, write_whole
 from medexam.frozen_model import FrozenModel
-from medexam.retrievers.base import Hit, Passage, Progress
+from medexam.retrievers.base import Hit, Passage, Progress, import_library
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, EncoderRecord, build_encoder
 from medexam.retrievers.vectors import (
@@ -32,7 +32,6 @@ from medexam.retrievers.vectors import (
     StoredVectors,
     Vectors,
     build_structure,
-    load_library,
     make_structure,
     open_structure,
     search_exhaustively,
@@ -41,9 +40,8 @@ from medexam.retrievers.vectors import (
 from medexam.weights import MINILM, hash_files, is_folder
 
 MANIFEST = "manifest.json"
-PROGRESS = "progress.json"
 STRUCTURE = "structure.faiss"
-SCHEMA = 5
+SCHEMA = 6
 _STATE = "state.json"
 _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")
@@ -53,12 +51,33 @@ _MOST_PARTS = 100
 """So an interruption costs at most a hundredth of a build, or a block."""
 
 
-class Build(FrozenModel):
-    """What an index is built of; `progress.json` holds it until the manifest is written."""
+class IndexManifest(FrozenModel, populate_by_name=True):
+    """What `manifest.json` holds: what the index is built of, and its files once it is finished."""
 
+    schema_version: int = Field(SCHEMA, alias="schema")
     corpus: Corpus
     """Its passages lie in the parts."""
     encoder: EncoderRecord
+    factory: str | None = None
+    """The string of `faiss.index_factory` that an approximate index was made of; None: search is exact."""
+    parameters: str = ""
+    """Parameters of that index, as `faiss.ParameterSpace` takes them."""
+    sha256: dict[str, str] = Field(default_factory=dict)
+    """Hash of each file that a search reads; empty until the index is finished."""
+
+    @property
+    def digest(self) -> str:
+        """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie.
+
+        Vectors follow from corpus and encoder; an approximate index, whose building is not repeatable, counts by its
+        content.
+        """
+        identity = {
+            "corpus": self.corpus.fingerprint,
+            "encoder": self.encoder.identity,
+            "structure": self.sha256.get(STRUCTURE),
+        }
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     @property
     def part_size(self) -> int:
@@ -86,34 +105,9 @@ class Build(FrozenModel):
         return differences and f"with another encoder: {differences}"
 
 
-class IndexManifest(Build, populate_by_name=True):
-    """What `manifest.json` holds."""
-
-    schema_version: int = Field(SCHEMA, alias="schema")
-    metric: Literal["inner_product"] = "inner_product"
-    factory: str | None
-    """The string of `faiss.index_factory` that an approximate index was made of; None: search is exact."""
-    parameters: str
-    """Parameters of that index, as `faiss.ParameterSpace` takes them."""
-    sha256: dict[str, str]
-    """Hash of each file that a search reads."""
-
-    @property
-    def digest(self) -> str:
-        """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie.
-
-        Vectors follow from corpus and encoder; an approximate index, whose building is not repeatable, counts by its
-        content.
-        """
-        identity = {
-            "corpus": self.corpus.fingerprint,
-            "encoder": self.encoder.identity,
-            "structure": self.sha256.get(STRUCTURE),
-        }
-        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def _encode_parts(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None) -> None:
+def _encode_parts(
+    manifest: IndexManifest, corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None
+) -> None:
     """Write the parts of a corpus that are missing in an index folder.
 
     Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one block.
@@ -122,10 +116,9 @@ def _encode_parts(corpus: Corpus, encoder: Encoder, folder: Path, progress: Prog
     """
     import pyarrow as pa
 
-    build = Build(corpus=corpus, encoder=encoder.record)
-    finished, schema, passages = build.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
-    for name in build.parts:
-        part = islice(passages, build.part_size)
+    finished, schema, passages = manifest.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
+    for name in manifest.parts:
+        part = islice(passages, manifest.part_size)
         if (folder / name).is_file():
             deque(part, maxlen=0)
             continue
@@ -172,59 +165,55 @@ def build_index(
     if factory is not None:
         # Said now, and not after hours of encoding.
         make_structure(factory, parameters, encoder.record.dimension)
-    build = Build(corpus=corpus, encoder=encoder.record)
+    begun = IndexManifest(corpus=corpus, encoder=encoder.record, factory=factory, parameters=parameters)
     with _locked(folder):
-        manifest = read_manifest(folder) if (folder / MANIFEST).is_file() else None
-        record = manifest or read_progress(folder)
-        if record is None:
-            _begin(build, folder)
-        elif differences := record.differences(corpus.fingerprint, encoder.record):
+        manifest = find_manifest(folder)
+        if manifest is None:
+            _begin(begun, folder)
+        elif differences := manifest.differences(corpus.fingerprint, encoder.record):
             raise IndexBuildError(
                 f"{folder} was begun {differences}; choose another folder, or remove {folder} to start over"
             )
-        count = build.count_encoded(folder)
+        elif manifest.sha256:
+            manifest = read_manifest(folder)
+        count = begun.count_encoded(folder)
         if progress is not None:
             progress(count)
-        if manifest is not None and (manifest.factory, manifest.parameters) == (factory, parameters):
+        if (
+            manifest is not None
+            and manifest.sha256
+            and (manifest.factory, manifest.parameters) == (factory, parameters)
+        ):
             return manifest
         if count < corpus.count:
-            _encode_parts(corpus, encoder, folder, progress)
-        return _finish(build, folder, factory, parameters)
+            _encode_parts(begun, corpus, encoder, folder, progress)
+        return _finish(begun, folder)
 
 
-def _begin(build: Build, folder: Path) -> None:
+def _begin(manifest: IndexManifest, folder: Path) -> None:
     with _disk_errors(folder):
         for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
             stray.unlink()
         # Last, because a later call trusts the parts that lie beside this file.
-        _write_record(folder / PROGRESS, build)
+        _write_manifest(folder, manifest)
 
 
-def _finish(build: Build, folder: Path, factory: str | None, parameters: str) -> IndexManifest:
-    """Make one data set of the parts, with an approximate index where `factory` says one, and write the manifest."""
-    paths = [folder / name for name in build.parts]
-    if not all(path.is_file() for path in paths):
-        raise IndexStaleError(_why_unfinished(folder))
+def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
+    """Make one data set of the parts, with an approximate index where the manifest says one, and write their hashes."""
     with _disk_errors(folder):
-        # The manifest of another kind must not stand beside an approximate index that is being replaced.
-        _write_record(folder / PROGRESS, build)
-        (folder / MANIFEST).unlink(missing_ok=True)
+        # A finished manifest must not stand beside an approximate index that is being replaced.
+        _write_manifest(folder, manifest)
         (folder / STRUCTURE).unlink(missing_ok=True)
-        _write_description(build, folder)
-        if factory is not None:
-            structure = make_structure(factory, parameters, build.encoder.dimension)
-            build_structure(structure, paths, build.corpus.count, folder / STRUCTURE)
-        names = [*build.parts, _STATE, _INFO, *([STRUCTURE] if factory is not None else [])]
-        manifest = IndexManifest(
-            corpus=build.corpus,
-            encoder=build.encoder,
-            factory=factory,
-            parameters=parameters,
-            sha256=_hash_files(folder, names),
-        )
-        _write_record(folder / MANIFEST, manifest)
-        (folder / PROGRESS).unlink(missing_ok=True)
-    return manifest
+        _write_description(manifest, folder)
+        names = [*manifest.parts, _STATE, _INFO]
+        if manifest.factory is not None:
+            structure = make_structure(manifest.factory, manifest.parameters, manifest.encoder.dimension)
+            paths = [folder / name for name in manifest.parts]
+            build_structure(structure, paths, manifest.corpus.count, folder / STRUCTURE)
+            names.append(STRUCTURE)
+        finished = manifest.model_copy(update={"sha256": _hash_files(folder, names)})
+        _write_manifest(folder, finished)
+    return finished
 
 
 def _row_schema(dimension: int) -> Any:
@@ -232,12 +221,12 @@ def _row_schema(dimension: int) -> Any:
     import pyarrow as pa
 
     fields = [*((name, pa.string()) for name in _TEXTS), (VECTOR, pa.list_(pa.float32(), dimension))]
-    return load_library("datasets").Features.from_arrow_schema(pa.schema(fields)).arrow_schema
+    return import_library("datasets").Features.from_arrow_schema(pa.schema(fields)).arrow_schema
 
 
-def _write_description(build: Build, folder: Path) -> None:
+def _write_description(build: IndexManifest, folder: Path) -> None:
     """Write what `datasets.load_from_disk` needs to open the parts as one data set; raises `OSError`."""
-    datasets = load_library("datasets")
+    datasets = import_library("datasets")
     features = datasets.Features.from_arrow_schema(_row_schema(build.encoder.dimension))
     datasets.DatasetInfo(features=features).write_to_directory(folder)
     state: dict[str, Any] = {
@@ -252,9 +241,9 @@ def _write_description(build: Build, folder: Path) -> None:
     write_whole(folder / _STATE, json.dumps(state, indent=2))
 
 
-def _load_rows(build: Build, folder: Path) -> Any:
+def _load_rows(build: IndexManifest, folder: Path) -> Any:
     """Open the parts as one data set, as `load_from_disk` does, which would show a bar for each."""
-    datasets = load_library("datasets")
+    datasets = import_library("datasets")
     return datasets.concatenate_datasets([datasets.Dataset.from_file(str(folder / name)) for name in build.parts])
 
 
@@ -262,10 +251,10 @@ def _to_passages(columns: dict[str, Any]) -> list[Passage]:
     return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
 
 
-def read_manifest(folder: Path) -> IndexManifest:
-    """Read the manifest of a finished index whose files are those that were built, byte by byte.
+def find_manifest(folder: Path) -> IndexManifest | None:
+    """Find the manifest of an index, finished or not; None if none was begun.
 
-    Raises `IndexStaleError` if there is none, where it or a file is damaged, or where it is of another version.
+    Raises `IndexStaleError` where it is damaged, or of another version.
     """
     path = folder / MANIFEST
     try:
@@ -274,11 +263,26 @@ def read_manifest(folder: Path) -> IndexManifest:
             raise IndexStaleError(
                 f"{folder}: its schema is {data.get('schema')}, and this version reads {SCHEMA}; {rebuild(folder)}"
             )
-        manifest = IndexManifest.model_validate(data)
+        return IndexManifest.model_validate(data)
     except FileNotFoundError:
-        raise IndexStaleError(_why_unfinished(folder)) from None
+        return None
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
+
+
+def read_manifest(folder: Path) -> IndexManifest:
+    """Read the manifest of a finished index whose files are those that were built, byte by byte.
+
+    Raises `IndexStaleError` if there is none, where it or a file is damaged, or where it is of another version.
+    """
+    manifest = find_manifest(folder)
+    if manifest is None:
+        raise IndexStaleError(f"{folder} holds no index; make one with `medexam index build`")
+    if not manifest.sha256:
+        raise IndexStaleError(
+            f"{folder}: the index is unfinished, {manifest.count_encoded(folder):,} of {manifest.corpus.count:,} "
+            "passages are encoded; continue with the same `medexam index build`"
+        )
     try:
         hashes = _hash_files(folder, list(manifest.sha256))
     except OSError as error:
@@ -302,30 +306,13 @@ def check_manifest(
         raise IndexStaleError(f"{folder}: it was built {differences}; {rebuild(folder)}")
 
 
-def read_progress(folder: Path) -> Build | None:
-    """Read what an unfinished build was begun with; None if none was begun, or its record is damaged."""
-    try:
-        return Build.model_validate_json((folder / PROGRESS).read_bytes())
-    except (OSError, ValidationError):
-        return None
-
-
-def _write_record(path: Path, record: Build) -> None:
-    write_whole(path, record.model_dump_json(indent=2, by_alias=True) + "\n")
+def _write_manifest(folder: Path, manifest: IndexManifest) -> None:
+    write_whole(folder / MANIFEST, manifest.model_dump_json(indent=2, by_alias=True) + "\n")
 
 
 def rebuild(folder: Path) -> str:
     """Write the ways out of an index that cannot be used."""
     return f"name another index, or remove {folder} and build it again with `medexam index build`"
-
-
-def _why_unfinished(folder: Path) -> str:
-    if (build := read_progress(folder)) is not None:
-        return (
-            f"{folder}: the index is unfinished, {build.count_encoded(folder):,} of {build.corpus.count:,} passages "
-            "are encoded; continue with the same `medexam index build`"
-        )
-    return f"{folder} holds no index; make one with `medexam index build`"
 
 
 @contextmanager

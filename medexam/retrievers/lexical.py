@@ -4,7 +4,6 @@ It holds no model. A passage that shares no word with a query (stop words aside)
 digit is a word, since it tells vitamin K from vitamin C and type 1 from type 2.
 """
 
-import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -19,7 +18,7 @@ import yaml
 from medexam.errors import DatasetError
 from medexam.files import whole_folder
 from medexam.questions import Language
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers.base import Hit, Passage, import_library
 from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
 from medexam.text import composed
@@ -52,7 +51,8 @@ class BM25Retriever:
         The first search takes its index from `folder`, or builds and keeps it there; None keeps it nowhere. Raises
         `DatasetError` if bm25s or PyStemmer are not installed.
         """
-        versions = {"bm25s": import_library("bm25s").__version__, "PyStemmer": import_library("Stemmer").version()}
+        bm25s, stemmer = import_library("bm25s", "bm25"), import_library("Stemmer", "bm25")
+        versions = {"bm25s": bm25s.__version__, "PyStemmer": stemmer.version()}
         self.corpus = corpus
         self.language = language
         identity = {"corpus": corpus.fingerprint, "language": language, "words": WORDS_VERSION, **_BM25, **versions}
@@ -82,7 +82,7 @@ class BM25Retriever:
         return hit_lists
 
     def _open(self) -> Any:
-        place, library = self._place, import_library("bm25s")
+        place, library = self._place, import_library("bm25s", "bm25")
         if place is not None and place.is_dir():
             try:
                 return library.BM25.load(place, mmap=True, show_progress=False)
@@ -109,12 +109,12 @@ class BM25Retriever:
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
         """Cut each text into stems, by a stemmer of its own for each call: threads may not share one."""
         texts = [_drop_articles(text, self.language) for text in texts]
-        return import_library("bm25s").tokenize(
+        return import_library("bm25s", "bm25").tokenize(
             [_GALICIAN_PLURAL.sub("n", text) for text in texts] if self.language == "gl" else texts,
             lower=False,
             token_pattern=_WORD,
             stopwords=_stop_words(self.language),
-            stemmer=import_library("Stemmer").Stemmer(_words()[self.language]["stemmer"]),
+            stemmer=import_library("Stemmer", "bm25").Stemmer(_words()[self.language]["stemmer"]),
             return_ids=return_ids,
             show_progress=False,
         )
@@ -153,7 +153,7 @@ def load_stop_words(language: Language, lists: Mapping[Language, str] | None = N
     name = words.get("stop_list") if lists is None else lists.get(language)
     if name is None:
         return frozenset([*words["stop_words"].split(), *words["single"]])
-    return frozenset(getattr(import_library("bm25s.stopwords"), f"STOPWORDS_{name}"))
+    return frozenset(getattr(import_library("bm25s.stopwords", "bm25"), f"STOPWORDS_{name}"))
 
 
 def rank_scores(
@@ -172,13 +172,3 @@ def rank_scores(
     return [
         Hit(passage, float(scores[row]), at) for at, (row, passage) in enumerate(zip(best, passages, strict=True), 1)
     ]
-
-
-def import_library(name: str) -> Any:
-    """Import a library of the bm25 extra; raises `DatasetError` with the install line where it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise DatasetError(
-            f"searching by words needs bm25s and PyStemmer ({error}): pip install 'medexam[bm25]'"
-        ) from None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 DEPTH = 100
-"""How many passages each member is asked for by default; no more than these can be ranked."""
+"""The most passages that each member is asked for; no more can be ranked."""
 _MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
 _MEDCPT_CROSS_REVISION = "refs/pr/3"
 """The hub's own conversion to safetensors; the main branch holds a pickle alone."""
@@ -37,18 +37,9 @@ class FusionRetriever:
     A member that does not return a passage adds nothing to its score. The paper's constant is 60, MedRAG's 100.
     """
 
-    def __init__(
-        self, members: Sequence[Retriever], corpus: Corpus, *, constant: int = 100, depth: int | None = None
-    ) -> None:
-        """Fuse members that all search `corpus`, whose order settles equal scores.
-
-        `depth` is how many passages each member is asked for; None: `DEPTH`, or the whole corpus where it is smaller.
-        Raises `ValueError` if `depth` is not from 1 to the corpus's number of passages.
-        """
-        size = len(corpus.passages)
-        self.depth = min(DEPTH, size) if depth is None else depth
-        if not 1 <= self.depth <= size:
-            raise ValueError(f"depth is {depth}: it must be from 1 to the {size} passages of corpus {corpus.name}")
+    def __init__(self, members: Sequence[Retriever], corpus: Corpus, *, constant: int = 100) -> None:
+        """Fuse members that all search `corpus`, whose order settles equal scores."""
+        self.depth = min(DEPTH, corpus.count)
         self.corpus = corpus
         self.members = tuple(members)
         self.constant = constant

@@ -10,7 +10,6 @@ Approximate search: an index that `faiss.index_factory` makes of its string prop
 same way. So scores are those of the exact search, and only the choice of passages is approximate.
 """
 
-import importlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.errors import EngineError, IndexBuildError, IndexStaleError
+from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.files import whole_file
+from medexam.retrievers.base import import_library
 
 Vectors = NDArray[np.float32]
 Scores = NDArray[np.float64]
@@ -42,14 +42,6 @@ _TRAINING_BYTES = 1 << 30
 _POOL = 10
 """Candidates of an approximate index for each passage that is asked for."""
 _SMALLEST_POOL = 100
-
-
-def load_library(name: str) -> Any:
-    """Import `datasets` or `faiss`; raises `EngineError` with the install line where it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        raise EngineError(f"dense retrieval needs {name}: pip install 'medexam[retrieval]'") from None
 
 
 def read_batches(paths: Sequence[Path]) -> Iterator[Any]:
@@ -94,7 +86,7 @@ class StoredVectors:
 
     def find(self, queries: Vectors, depth: int) -> tuple[RoughScores, Rows, float]:
         """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
-        faiss = load_library("faiss")
+        faiss = import_library("faiss")
         if self._is_small and self._memory is None:
             self._memory = np.concatenate([block for _, block in self._blocks()])
         if self._longest is None:
@@ -166,7 +158,7 @@ def make_structure(factory: str, parameters: str, dimension: int) -> Any:
 
     Raises `IndexBuildError` if FAISS refuses one of them.
     """
-    faiss = load_library("faiss")
+    faiss = import_library("faiss")
     with _faiss_errors(f"FAISS makes no index {factory!r} of vectors of {dimension} dimensions"):
         index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     with _faiss_errors(f"FAISS takes no parameters {parameters!r} for an index {factory!r}"):
@@ -193,7 +185,7 @@ def build_structure(index: Any, paths: Sequence[Path], count: int, target: Path)
         index.add(part)
     with whole_file(target) as draft:
         try:
-            load_library("faiss").write_index(index, str(draft))
+            import_library("faiss").write_index(index, str(draft))
         except RuntimeError as error:
             raise OSError(str(error).splitlines()[0]) from error
 
@@ -204,7 +196,7 @@ def _read_vectors(paths: Sequence[Path]) -> Iterator[Vectors]:
 
 def open_structure(path: Path, vectors: StoredVectors) -> Any:
     """Open the index that `build_structure` wrote; raises `IndexStaleError` if it is not of these vectors."""
-    faiss = load_library("faiss")
+    faiss = import_library("faiss")
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
     except RuntimeError as error:

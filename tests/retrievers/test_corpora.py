@@ -142,11 +142,11 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     cases = {
         tmp_path / "nothing": "holds no file of passages",
         write([], "empty.jsonl"): "corpus empty holds no passages: check that",
-        cut: r"cannot be read after line \d+ .*truncated",
-        tmp_path / "no.parquet": "cannot be read after row 0",
+        cut: r"line \d+ and what follows: cannot be read .*truncated",
+        tmp_path / "no.parquet": r"no\.parquet: cannot be read",
         tmp_path / "beir.parquet": "lacks the column content: its columns are _id, body, and a passage has",
         write(lines, "passages.csv"): "lacks the column id and content",
-        write(['{"documents": []}'], "docs.json"): "cannot be read after row 0 .it holds no list of passages",
+        write(['{"documents": []}'], "docs.json"): "cannot be read .it holds no list of passages",
         tmp_path / "gone.jsonl": "does not exist: correct the path, name a hub data set .* MEDEXAM_DATA",
     }
     for path, message in cases.items():
@@ -226,10 +226,20 @@ def test_a_folder_of_texts_is_a_corpus(tmp_path) -> None:
     ]
     assert ({one.source for one in corpus.passages}, corpus.licence) == ({"leaflets_of_2024"}, "mit")
     (folder / "c.txt").write_bytes("gestión".encode("latin-1"))
-    with pytest.raises(DatasetError, match=r"c\.txt, line 1: is not UTF-8"):
+    with pytest.raises(DatasetError, match=r"c\.txt: cannot be read .is not UTF-8"):
         load_corpus(folder)
     write_shape(folder / "p.jsonl", SHAPES["beir.jsonl"])
-    assert len(load_corpus(folder).passages) == 3
+    assert load_corpus(folder).left_out == ("a.txt", "c.txt", "more/b.md")
+
+
+def test_a_folder_of_several_formats_is_read_whole_and_names_what_is_not(write, tmp_path) -> None:
+    rows = {"a.json": '[{"id": 1, "text": "x"}]', "b.jsonl": '{"docid": "2", "text": "x"}', "c.csv": "pid,text\n3,x"}
+    others = {"notes.txt": "About it.", "qrels.tsv": "query-id\tcorpus-id\nq\t1", "settings.json": "{}"}
+    for name, text in (rows | others).items():
+        write([text], f"mixed/{name}")
+    corpus = load_corpus(tmp_path / "mixed")
+    assert [passage.id for passage in corpus.passages] == ["1", "2", "3"]
+    assert corpus.left_out == tuple(others)
 
 
 def test_without_a_name_the_data_folder_is_read(lines, write, monkeypatch, tmp_path) -> None:

@@ -64,20 +64,18 @@ def test_equal_scores_stand_in_the_order_of_the_corpus(letters) -> None:
     assert len(scores) == 6
 
 
-def test_constant_and_depth(letters) -> None:
+def test_constant(letters) -> None:
     assert _fuse(letters, "a", constant=60) == [("a", 1 / 61)]
     assert _fuse(letters, "a", constant=0) == [("a", 1.0)]
-    assert [key for key, _ in _fuse(letters, "abc", "dcb", k=2, depth=2)] == ["d", "a"]
-    assert [key for key, _ in _fuse(letters, "abc", "dcb", k=2, depth=3)] == ["c", "b"]
 
 
 def test_real_rankings_are_fused_as_by_hand() -> None:
     corpus = load_corpus(SAMPLE)
     queries = [q.stem for q in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions] + ["qwxyz"]
     members = [BM25Retriever(corpus, language) for language in ("en", "es")]
-    fused = FusionRetriever(members, corpus, depth=50).search(queries, 20)
+    fused = FusionRetriever(members, corpus).search(queries, 20)
     position = {passage.id: number for number, passage in enumerate(corpus.passages)}
-    found = [member.search(queries, 50) for member in members]
+    found = [member.search(queries, 100) for member in members]
     for query, hits in enumerate(fused):
         ranks = np.full((2, len(corpus.passages)), np.inf)
         for row, rankings in zip(ranks, found, strict=True):
@@ -90,9 +88,6 @@ def test_real_rankings_are_fused_as_by_hand() -> None:
     assert fused[-1] == []
 
 
-def test_depth_and_number_beyond_what_is_ranked_are_refused(letters) -> None:
-    member = FixedRetriever(letters, "ab")
-    with pytest.raises(ValueError, match="depth is 8: it must be from 1 to the 7 passages"):
-        FusionRetriever([member], letters, depth=8)
-    with pytest.raises(ValueError, match="k is 4: it must be from 1 to the depth of fusion, which is 3"):
-        FusionRetriever([member], letters, depth=3).search(["q"], 4)
+def test_a_number_beyond_what_is_ranked_is_refused(letters) -> None:
+    with pytest.raises(ValueError, match="k is 8: it must be from 1 to the depth of fusion, which is 7"):
+        FusionRetriever([FixedRetriever(letters, "ab")], letters).search(["q"], 8)
