@@ -5,7 +5,7 @@ from typing import Any
 
 from medexam.experiments.entry.terminal import Terminal
 from medexam.predictions import Prediction
-from medexam.predictions.calls import ModelCall
+from medexam.predictions.prediction import ModelCall
 from medexam.questions import Gold, Question, Task, TaskGold
 
 LEFT_OUT = {"question", "program", "spec_digest", "calls", "replied"}

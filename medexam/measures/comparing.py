@@ -25,8 +25,7 @@ from medexam.measures.paired import (
 )
 from medexam.measures.results import Metrics, Resampling, Unit
 from medexam.predictions import Prediction, Reason
-from medexam.predictions.core import Outcome
-from medexam.predictions.prediction import Answered
+from medexam.predictions.prediction import Answered, Outcome
 from medexam.questions import AnySet, Scoring
 
 FEW_CLUSTERS = 10

@@ -1,6 +1,6 @@
-from .calls import ModelCall as ModelCall
-from .core import Failure as Failure
-from .core import Reason as Reason
-from .core import RetrievedPassage as RetrievedPassage
-from .core import Status as Status
+from .prediction import Failure as Failure
+from .prediction import ModelCall as ModelCall
 from .prediction import Prediction as Prediction
+from .prediction import Reason as Reason
+from .prediction import RetrievedPassage as RetrievedPassage
+from .prediction import Status as Status

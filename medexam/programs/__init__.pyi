@@ -1,12 +1,12 @@
 from .base import AskingProgram as AskingProgram
+from .base import ProgramOutput as ProgramOutput
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
 from .kept import kept_calls as kept_calls
 from .lm import EngineLM as EngineLM
 from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
-from .program_output import ProgramOutput as ProgramOutput
+from .outcome import look as look
 from .retrieving import PassageFinder as PassageFinder
 from .retrieving import list_hypotheses as list_hypotheses
 from .steps.branches import combine as combine
-from .stored_calls import look as look

@@ -1,10 +1,11 @@
-"""The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought.
+"""The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought; and citations.
 
 The instructions of a predictor are the words of a prompt file, so optimizers that rewrite instructions rewrite the
 prompt. A program never asks a second time because of what a reply looks like. A call may begin the reply for the model
 and may leave it nothing but one of given strings, such as the question's own option numbers.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import WITHHELD, ContinuationRequest, Ending, Generation, join_thinking
-from medexam.programs.base import READING, ExamProgram, shown_input, shown_question, user_turn
+from medexam.programs.base import READING, ExamProgram, ProgramOutput, asked_by, shown_inputs, user_turn
 from medexam.programs.fields import AskedText
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieving import PassageFinder
+from medexam.programs.wrapping import BehindText, behind_passages, fitted
 from medexam.questions import Question
 from medexam.signatures.answer_format import (
     answer_closing,
@@ -24,7 +26,6 @@ from medexam.signatures.answer_format import (
     plain_forms,
     render_answer,
 )
-from medexam.signatures.citations import drop_citations
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.thinking import end_turn, is_cut_in_thinking, split_thinking
 from medexam.signatures.word_files import Words
@@ -34,6 +35,9 @@ _QUESTION = (Question, dspy.InputField())
 _RATIONALE = (str, dspy.OutputField(desc="brief reasoning about the options"))
 _GIVEN = (str, dspy.InputField(desc="the assistant's own reasoning so far"))
 _ANSWER = (int, dspy.OutputField(desc="printed number of the chosen option"))
+_OPENING, _CLOSING = "[", "]"
+"""What stands around the number of a passage, behind a space."""
+_CITED = re.compile(r"\[\s*(\d{1,3})\s*\]")
 
 
 class AnsweringProgram(ExamProgram):
@@ -66,7 +70,7 @@ class AnsweringProgram(ExamProgram):
 
     async def answer(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        question, form = shown_question(question), self.spec.answer_form
+        question, form = shown_inputs().get("question", question), self.spec.answer_form
         opening, rationale = answer_opening(form), None
         if self.reasons_apart:
             first = await self.ask_about(self.reason, question)
@@ -118,7 +122,7 @@ class AnsweringProgram(ExamProgram):
         turns = [{"role": self.turn, "content": predictor.signature.instructions}]
         if self.turn != "system":
             turns.insert(0, {"role": "system", "content": ""})
-        for demo in shown_input("demos", vars(predictor)["demos"]):
+        for demo in shown_inputs().get("demos", vars(predictor)["demos"]):
             solved = [demo["rationale"]] if demo.get("rationale") and "rationale" in predictor.signature.fields else []
             if demo.get("answer") is not None:
                 solved.append(render_answer(demo["answer"], self.spec.answer_form))
@@ -158,7 +162,9 @@ class AnsweringProgram(ExamProgram):
         if answer is None and dspy.settings.get(READING) == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
             texts = {option.number: option.text for option in question.options}
             # A careful marker takes no passage's number for an option's.
-            answer = read_leniently(drop_citations(content) if shown_input("passages") else content, texts, **how)
+            answer = read_leniently(
+                _CITED.sub("", content) if shown_inputs().get("passages") else content, texts, **how
+            )
         return answer
 
 
@@ -174,7 +180,7 @@ def read_rationale(reply: str) -> str | None:
 def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], **outputs: Any) -> None:
     """Note a call where DSPy's optimizers look for what a predictor was asked and said, which some show as text."""
     if dspy.settings.trace is not None:
-        passages = shown_input("passages")
+        passages = shown_inputs().get("passages")
         given = {**inputs, **({} if passages is None else {"passages": passages})}
         asked = {"question": AskedText(question.printed, question), **given}
         dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
@@ -183,3 +189,69 @@ def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], 
 def _as_question(value: Any) -> Question:
     question = getattr(value, "source", value)
     return question if isinstance(question, Question) else Question.model_validate(question)
+
+
+class CitingPassages(BehindText):
+    """A program that sees numbered passages and names one behind its answer, `{Answer: 3} [2]`.
+
+    Free, one reply holds both; guided, the number is chosen in a second call that continues the first reply, among
+    those of the passages that are shown and 0 for none. A prediction carries `hits` and `cited`.
+    """
+
+    program: AnsweringProgram
+
+    def __init__(self, program: AnsweringProgram, finder: PassageFinder | None, note: str) -> None:
+        """Make the program: `note` asks for the citation, and stands behind the passages."""
+        super().__init__(program, finder)
+        self._note = note
+        self.cite = None
+        if program.guided:
+            words = program.respond.signature.instructions
+            signature = dspy.Signature("question, reply, count: int -> citation: int", words)
+            self.cite = dspy.Predict(behind_passages(signature))
+            self.cite.demos = program.respond.demos
+
+    def calls_for(self, question: Question) -> int:
+        """Count the program's own, and one for the citation where it is guided."""
+        return self.program.calls_for(question) + (self.cite is not None)
+
+    async def answer(self, question: Any) -> ProgramOutput:
+        """Ask the program behind the passages; then for the citation."""
+        hits = self._read(question)
+        passages_text = "\n\n".join(
+            f"{_OPENING}{number}{_CLOSING} {hit.passage.text}" for number, hit in enumerate(hits, 1)
+        )
+        outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
+        outcome.hits = list(hits)
+        return outcome
+
+    async def _cited(self, question: Question, excerpt: str, hit_count: int) -> ProgramOutput:
+        passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
+        # A text that was cut at its end shows fewer of them.
+        starts = [f"{_OPENING}{number}{_CLOSING} " for number in range(1, hit_count + 1)]
+        count = sum(excerpt.startswith(start) or f"\n\n{start}" in excerpt for start in starts)
+        with asked_by(passages=passages):
+            outcome = await self.program.answer(question)
+            citation = _read_citation((outcome.generation and outcome.generation.reply) or "", count)
+            if self.cite is not None and outcome.answer is not None and count:
+                reply = render_answer(outcome.answer, self.program.spec.answer_form)
+                if outcome.rationale:
+                    reply = f"{outcome.rationale}\n\n{reply}"
+                shown = shown_inputs().get("question", question)
+                outcome.generation = await self.program.ask_about(
+                    self.cite, shown, f"{reply} {_OPENING}", [*map(str, range(count + 1))], _CLOSING
+                )
+                citation = _read_citation(end_turn(split_thinking(outcome.generation.reply or "")[1]), count)
+        return outcome.copy(cited=citation)
+
+
+def _read_citation(reply: str, count: int) -> int | None:
+    """Read the number that stands in square brackets behind the last answer of a reply. 0 says that no passage supports
+    the answer.
+
+    None without an answer or a number behind it, and for a number above `count`, the passages that were shown.
+    """
+    answers = find_answers(reply)
+    match = _CITED.search(reply, answers[-1][1]) if answers else None
+    number = int(match.group(1)) if match else None
+    return number if number is not None and number <= count else None

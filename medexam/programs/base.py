@@ -8,16 +8,64 @@ scores.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
 import dspy
 
 from medexam.model_calls import ChatMessage, Dialogue, Generation, Reading, Sampling
+from medexam.predictions import Prediction, RetrievedPassage
 from medexam.programs.fields import AskedText
 from medexam.programs.lm import ask_model, run_blocking
-from medexam.programs.program_output import ProgramOutput
 from medexam.questions import check_question
+from medexam.retrievers.base import Hit
+
+
+def kept_passage(hit: Hit) -> RetrievedPassage:
+    """Return what a prediction keeps of a hit."""
+    return RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score)
+
+
+class ProgramOutput(dspy.Prediction):
+    """What a program returns for one question: fields of `medexam.predictions.Prediction`, and those below.
+
+    A field that nothing was given for is None.
+    """
+
+    answer: int | None
+    text: str | None
+    generation: Generation | None
+    """The reply that the answer stands in; None: the last one that came, if any."""
+    scores: Mapping[str, Any] | None
+    """`option_scores`, `score_unit` and what else a prediction keeps of them."""
+    hits: list[Hit] | None
+    """Passages that were looked up, most relevant first."""
+    verdicts: Sequence[bool] | None
+    """Whether a verifier keeps each of `hits`."""
+    fields: Mapping[str, Any] | None
+    """Every output of a signature that a step of a flow asks, by name; None of any other program."""
+
+    def __getattr__(self, name: str) -> Any:
+        # Looked up at once: programs read several fields of every answer.
+        return self._store.get(name) if name in _FIELDS else super().__getattr__(name)
+
+    @property
+    def option_scores(self) -> dict[int, float] | None:
+        """Printed number of each option -> its score; None if the program weighs none."""
+        return None if self.scores is None else self.scores["option_scores"]
+
+    @classmethod
+    def of(cls, prediction: dspy.Prediction) -> Self:
+        """Return what a program of the user's own returned, as such an output."""
+        return prediction if isinstance(prediction, cls) else cls(**dict(prediction.items()))
+
+    def copy(self, **fields: Any) -> Self:
+        """Return the same output with other `fields`."""
+        output: Self = super().copy(**fields)
+        return output
+
+
+_FIELDS = {field.name for field in fields(Prediction)} | {*ProgramOutput.__annotations__}
 
 
 @dataclass(frozen=True)
@@ -84,14 +132,11 @@ def own_way() -> Iterator[_Way]:
         _WAY.reset(token)
 
 
-def shown_question(question: Any) -> Any:
-    """Return a question as the way of the block shows it, such as with its options in another order."""
-    return shown_input("question", question)
-
-
-def shown_input(name: str, default: Any = None) -> Any:
-    """Return what the way of the block says that predictors are called with, under a name such as `passages`."""
-    return _WAY.get().inputs.get(name, default)
+def shown_inputs() -> Mapping[str, Any]:
+    """Return what predictors are called with by the way of the block: `passages`, `demos`, or a `question` with its
+    options in another order.
+    """
+    return _WAY.get().inputs
 
 
 def given_to_step() -> Given:
@@ -101,26 +146,15 @@ def given_to_step() -> Given:
 
 def user_turn(text: str) -> ChatMessage:
     """Return the user's turn: a text behind the passages, if the way of the block shows some."""
-    return {"role": "user", "content": "\n\n".join(filter(None, (shown_input("passages"), text)))}
+    return {"role": "user", "content": "\n\n".join(filter(None, (_WAY.get().inputs.get("passages"), text)))}
 
 
 def call_settings(lm: dspy.BaseLM, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a call over the model's own; a reply ends at what either of them names."""
-    stops = (overrides.get("stop") or (), lm.kwargs.get("stop") or ())
-    stop = [text for texts in stops for text in ([texts] if isinstance(texts, str) else texts)]
-    return {**lm.kwargs, **overrides, **({"stop": stop} if stop else {})}
-
-
-def current_lm(predictor: dspy.Predict | None = None) -> dspy.BaseLM:
-    """Return the model that a predictor asks now: its own, that of the way, or that of DSPy's context.
-
-    Raises `ValueError` if there is none.
-    """
-    own = None if predictor is None else predictor.lm
-    lm: dspy.BaseLM | None = own or _WAY.get().lm or dspy.settings.lm
-    if lm is None:
-        raise ValueError("No LM is loaded: call dspy.configure(lm=...) first")
-    return lm
+    settings, stop = {**lm.kwargs, **overrides}, list[str]()
+    for texts in (overrides.get("stop") or (), lm.kwargs.get("stop") or ()):
+        stop += [texts] if isinstance(texts, str) else texts
+    return {**settings, "stop": stop} if stop else settings
 
 
 class AskingProgram(dspy.Module):
@@ -174,10 +208,14 @@ class AskingProgram(dspy.Module):
     ) -> Generation:
         """Ask once under a predictor's settings and these; the last of the turns may begin the reply.
 
-        `more` are further fields of the `Dialogue`. Raises `ContextWindowExceededError` where the prompt does not fit
-        the model's context, and DSPy's other errors.
+        The model is the predictor's own, that of the way, or that of DSPy's context. `more` are further fields of the
+        `Dialogue`. Raises `ContextWindowExceededError` where the prompt does not fit the model's context, DSPy's other
+        errors, and `ValueError` if there is no model.
         """
-        way, lm = _WAY.get(), current_lm(predictor)
+        way = _WAY.get()
+        lm: dspy.BaseLM | None = predictor.lm or way.lm or dspy.settings.lm
+        if lm is None:
+            raise ValueError("No LM is loaded: call dspy.configure(lm=...) first")
         all_settings = {**call_settings(lm, vars(predictor)["config"]), **(settings or {})}
         if way.seeds_later:
             all_settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later

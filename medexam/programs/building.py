@@ -9,9 +9,8 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object, ships
-from medexam.programs.asking import AnsweringProgram
+from medexam.programs.asking import AnsweringProgram, CitingPassages
 from medexam.programs.base import AskingProgram
-from medexam.programs.citing import CitingPassages
 from medexam.programs.controls import Control, blind_choice, longest_choice, random_choice, random_in_order
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program

@@ -9,7 +9,7 @@ from typing import Any
 
 import dspy
 
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.base import ProgramOutput
 from medexam.questions import Question, check_question
 
 Choice = Callable[[Question], int | ProgramOutput | None]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import dspy
 
 from medexam.model_calls import Dialogue
-from medexam.predictions.calls import ModelCall
+from medexam.predictions.prediction import ModelCall
 
 KEPT = "medexam_kept_calls"
 """Setting of DSPy's context: the `KeptCalls` of a question."""

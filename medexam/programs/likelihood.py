@@ -12,8 +12,7 @@ import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Sampling
 from medexam.predictions.prediction import normalise_scores
-from medexam.programs.base import ExamProgram, shown_question, user_turn
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.base import ExamProgram, ProgramOutput, shown_inputs, user_turn
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.word_files import Words
@@ -53,9 +52,9 @@ class OptionLikelihood(ExamProgram):
         spec, numbers = self.spec, question.option_numbers
         premises: Sequence[Continuation | None] = [None] * len(numbers)
         if self.weigh_alone is not None:
-            premises = (await self._weigh(self.weigh_alone, shown_question(question))).continuations
+            premises = (await self._weigh(self.weigh_alone, question)).continuations
         orders = orders_of(question, spec.orders)
-        readings = [await self._weigh(self.weigh, shown_question(shown_in(question, order))) for order in orders]
+        readings = [await self._weigh(self.weigh, shown_in(question, order)) for order in orders]
         rows = []
         for order, reading in zip(orders, readings, strict=True):
             # The numbers stay where they are while the options move on.
@@ -86,7 +85,7 @@ class OptionLikelihood(ExamProgram):
         """Read the options behind a space where the context is plain text that does not end in white space, and at the
         very beginning of the assistant's turn where it is a dialogue; nothing is sampled, so no setting matters.
         """
-        spec = self.spec
+        spec, question = self.spec, shown_inputs().get("question", question)
         text = user_turn(question.printed if spec.shows_options else question.asked)["content"]
         context = Template(predictor.signature.instructions).substitute(question=text)
         lead = "" if spec.chat_template or context[-1:].isspace() else " "

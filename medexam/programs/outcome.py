@@ -1,30 +1,28 @@
 """From what a program returned, or how it broke, to the `Prediction` that is kept.
 
 A fault is attributed here, once: a prompt that does not fit leaves its question unanswered, a transport or server
-fault makes it failed, and anything else is no answer at all but an error of the run.
+fault makes it failed, and anything else is no answer at all but an error of the run. A program may also be looked at:
+its calls are answered by replies that are stored, or by none, and nothing is asked.
 """
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import Ending, Generation
+from medexam.model_calls import Dialogue, Ending, Generation, Reading
 from medexam.model_identity import Answerer
-from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.predictions.calls import ModelCall
+from medexam.predictions import Failure, ModelCall, Prediction, Reason, Status
 from medexam.predictions.prediction import as_read
-from medexam.programs.base import AskingProgram
-from medexam.programs.program_output import ProgramOutput, kept_passage
-from medexam.programs.stored_calls import look
+from medexam.programs.base import READING, AskingProgram, ProgramOutput, kept_passage
+from medexam.programs.kept import kept_calls
+from medexam.programs.lm import OTHER_MODELS, EngineLM
 from medexam.questions import Question, Task
 from medexam.signatures.thinking import is_cut_in_thinking
 
-_WRITTEN = (Reason.UNPARSED, Reason.TRUNCATED)
-"""Why a reply holds no answer though it is all words."""
 _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 _KEPT = ("answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score")
 _OF_PASSAGES = ("passages_cut", "rounds", "supported", "cited")
@@ -35,60 +33,58 @@ def build_prediction(
     prediction: dspy.Prediction,
     calls: Sequence[ModelCall] = (),
     *,
-    program: str,
-    spec_digest: str,
     latency_s: float,
     answerer: Answerer | None = None,
     further: Mapping[str, Answerer] = MappingProxyType({}),
+    **owner: str,
 ) -> Prediction:
     """Build the prediction of a program that returned, with the calls that it made.
 
     `answerer` is the model asked, None where none was identified; `further` are the experiment's further models that
-    are asked too, by name.
+    are asked too, by name. `owner` says whose prediction it is: `program` and `spec_digest`.
     """
-    outcome = ProgramOutput.of(prediction)
-    generation = outcome.generation
-    fields: dict[str, Any] = {}
-    last = next((place for place in reversed(range(len(calls))) if calls[place].has_reply), None)
+    # A field that is None is not given: to check that it may be takes longer than to leave it out.
+    output = {name: value for name, value in prediction.items() if value is not None}
+    generation, scores, hits = output.get("generation"), output.get("scores"), output.get("hits")
+    names = _KEPT if hits is None else (*_KEPT, *_OF_PASSAGES)
+    fields: dict[str, Any] = {name: output[name] for name in names if name in output}
+    replied = [place for place, call in enumerate(calls) if call.has_reply]
     if generation is None:
-        generation = None if last is None else calls[last].generation()
+        generation = calls[replied[-1]].generation() if replied else None
     elif generation.place is None:
         # Nothing was sent for it: a reader of this machine wrote it.
         calls = (*calls, ModelCall().with_reply(generation))
-    elif generation.place != last:
+    elif [generation.place] != replied[-1:]:
         fields["replied"] = generation.place
     if generation is not None:
-        fields |= {"latency_s": round(latency_s, 4)}
+        fields["latency_s"] = round(latency_s, 4)
         if answerer is not None:
             # Another print where a reply names another model than was admitted for it.
-            names = {call.asked: call.model for call in calls if call.has_reply}
-            swapped = (names[key] for key, other in further.items() if names.get(key, other.name) != other.name)
-            name = next(swapped, None) or names.get(None)
-            fields["answered_by"] = answerer.print_of(name)
-    fields |= {name: outcome.get(name) for name in _KEPT}
-    if outcome.scores is not None:
-        option_scores = [*outcome.scores["option_scores"].values()]
-        fields |= {**outcome.scores, "tied": option_scores.count(max(option_scores))}
-    if outcome.hits is not None:
-        passages = [*map(kept_passage, outcome.hits)]
-        if outcome.verdicts is not None:
-            pairs = zip(passages, outcome.verdicts, strict=True)
+            served = {calls[place].asked: calls[place].model for place in replied}
+            swapped = [served[key] for key, other in further.items() if served.get(key, other.name) != other.name]
+            fields["answered_by"] = answerer.print_of(swapped[0] if swapped else served.get(None))
+    if scores is not None:
+        option_scores = [*scores["option_scores"].values()]
+        fields |= {name: value for name, value in scores.items() if value is not None}
+        fields["tied"] = option_scores.count(max(option_scores))
+    if hits is not None:
+        passages = [*map(kept_passage, hits)]
+        if (verdicts := output.get("verdicts")) is not None:
+            pairs = zip(passages, verdicts, strict=True)
             passages = [passage.model_copy(update={"kept": is_kept}) for passage, is_kept in pairs]
-        fields |= {"passages": tuple(passages), **{name: outcome.get(name) for name in _OF_PASSAGES}}
-    if outcome.answer is not None or outcome.text is not None:
-        fields["status"] = Status.ANSWERED
-    else:
-        fields |= {"status": Status.UNANSWERED, "reason": _unanswered(outcome, generation)}
-    # A field that is None is not given: to check that it may be takes longer than to leave it out.
-    values = {name: value for name, value in fields.items() if value is not None}
-    return Prediction(question=question.key, program=program, spec_digest=spec_digest, calls=tuple(calls), **values)
+        fields["passages"] = tuple(passages)
+    fields["status"] = Status.ANSWERED
+    if "answer" not in fields and "text" not in fields:
+        fields |= {"status": Status.UNANSWERED, "reason": _unanswered(output, generation)}
+    return Prediction(question=question.key, calls=tuple(calls), **owner, **fields)
 
 
-def _unanswered(outcome: ProgramOutput, generation: Generation | None) -> Reason:
+def _unanswered(output: Mapping[str, Any], generation: Generation | None) -> Reason:
     """Return why there is no answer; `generation` is the reply that it would stand in, None if nothing was said."""
-    if outcome.reason is Reason.FAULTED:
-        return outcome.reason
-    if generation is None or outcome.scores is not None:
+    reason: Reason | None = output.get("reason")
+    if reason is Reason.FAULTED:
+        return reason
+    if generation is None or "scores" in output:
         return Reason.ABSTAINED
     if generation.ending is Ending.CUT:
         thinks = is_cut_in_thinking(generation.reply, generation.finish_reason)
@@ -97,20 +93,7 @@ def _unanswered(outcome: ProgramOutput, generation: Generation | None) -> Reason
         return _WITHHELD[generation.ending]
     if not (generation.tool_calls or generation.words.strip()):
         return Reason.EMPTY
-    return outcome.reason or Reason.UNPARSED
-
-
-async def read_both(program: AskingProgram, question: Question | Task, prediction: Prediction) -> Prediction:
-    """Return a prediction that was read strictly with what only the lenient reader reads in its replies.
-
-    That is its answer too if the program reads leniently.
-    """
-    if prediction.reason not in _WRITTEN or not program.reads_options:
-        return prediction
-    output = (await look(program, question, prediction.calls, "lenient")).output
-    if output is None or output.answer is None:
-        return prediction
-    return as_read(prediction.model_copy(update={"lenient": output.answer}), program.reading)
+    return reason or Reason.UNPARSED
 
 
 def build_failure(
@@ -118,9 +101,8 @@ def build_failure(
     error: LMError | ProgramFaultError,
     calls: Sequence[ModelCall] = (),
     *,
-    program: str,
-    spec_digest: str,
     answerer: Answerer | None = None,
+    **owner: str,
 ) -> Prediction:
     """Build the prediction of a program whose model call broke, or whose own code raised, with the calls until then."""
     fields: dict[str, Any] = {"status": Status.UNANSWERED, "reason": Reason.CONTEXT_OVERFLOW}
@@ -130,4 +112,84 @@ def build_failure(
         fields = {"status": Status.FAILED, "failure": Failure(kind=kind, message=str(error), traceback=text)}
     elif answerer is not None:
         fields["answered_by"] = answerer.print_of(None)
-    return Prediction(question=question.key, program=program, spec_digest=spec_digest, calls=tuple(calls), **fields)
+    return Prediction(question=question.key, calls=tuple(calls), **owner, **fields)
+
+
+async def read_both(program: dspy.Module, question: Question | Task, prediction: Prediction) -> Prediction:
+    """Return a prediction that was read strictly with what only the lenient reader reads in its replies.
+
+    That is its answer too if the program reads leniently.
+    """
+    # Both leave a reply without an answer though it is all words.
+    is_written = prediction.reason in (Reason.UNPARSED, Reason.TRUNCATED)
+    if not (is_written and isinstance(program, AskingProgram) and program.reads_options):
+        return prediction
+    output = (await look(program, question, prediction.calls, "lenient")).output
+    if output is None or output.answer is None:
+        return prediction
+    return as_read(prediction.model_copy(update={"lenient": output.answer}), program.reading)
+
+
+class _NoReplyError(BaseException):
+    """A program asks for more than is stored; no `except Exception` of the user's code takes it for a model's fault."""
+
+
+class _StoredReplies:
+    """An engine that gives each dialogue its stored reply; it takes what the engine `like` takes."""
+
+    def __init__(self, calls: Sequence[ModelCall], like: object = None) -> None:
+        self._waiting = [call for call in calls if call.has_reply]
+        # What DSPy's adapters look up, under DSPy's names.
+        names = {name for call in calls for name in call.fields}
+        self.supports_function_calling = getattr(like, "supports_function_calling", False) or "tools" in names
+        self.supports_response_schema = getattr(like, "supports_response_schema", False) or "response_format" in names
+        self.supported_params = frozenset(getattr(like, "supported_params", ()))
+
+    async def reply(self, dialogue: Dialogue) -> Generation:
+        """Return the reply to these words, under this seed if several are stored."""
+        record = ModelCall.of(dialogue)
+        equal_calls = [call for call in self._waiting if call.words_sent == record.words_sent]
+        same = [call for call in equal_calls if call.sampling.get("seed") == record.sampling.get("seed")]
+        for call in (*same, *equal_calls):
+            self._waiting.remove(call)
+            return call.generation()
+        raise _NoReplyError
+
+
+class Look(NamedTuple):
+    """What a program did with the replies that it was given."""
+
+    calls: tuple[ModelCall, ...]
+    """What it asked, in order; the last one has no reply where it asked for more than was stored."""
+    output: ProgramOutput | None
+    """Its answer; None where it asked for more, or where its code or a call broke."""
+    fault: ProgramFaultError | None
+    """What the user's code raised; None where it raised nothing."""
+
+
+async def look(
+    program: dspy.Module, question: Any, calls: Sequence[ModelCall] = (), reading: Reading = "strict"
+) -> Look:
+    """Run a program on a question with the replies of stored calls, read in this way; without any, up to its first one.
+
+    The settings of its calls are those of the language models of DSPy's context.
+    """
+    output, fault = None, None
+    lm = dspy.settings.lm
+    replies = _StoredReplies(calls, getattr(lm, "live_engine", None))
+    others = {name: answered_by(replies, other) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
+    settings = {"lm": answered_by(replies, lm), READING: reading, **({OTHER_MODELS: others} if others else {})}
+    with dspy.context(disable_history=True, **settings), kept_calls() as keeper:
+        try:
+            output = ProgramOutput.of(await program.acall(question=question))
+        except ProgramFaultError as error:
+            fault = error
+        except (LMError, _NoReplyError):
+            pass
+    return Look(keeper.all(), output, fault)
+
+
+def answered_by(engine: Any, lm: dspy.LM | None = None) -> EngineLM:
+    """Return a language model that is answered by an engine; with the settings of `lm`, if there is one."""
+    settings = {"temperature": None, "max_tokens": None} if lm is None else lm.kwargs
+    return EngineLM(engine, "medexam/stored" if lm is None else lm.model, **settings)

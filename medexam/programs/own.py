@@ -27,12 +27,11 @@ from pydantic_core import from_json, to_json
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram, own_way
+from medexam.programs.base import AskingProgram, ProgramOutput, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import OPTIONS, GuidedAdapter
 from medexam.programs.kept import KeptCalls, kept_calls
 from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models
-from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question
 from medexam.retrievers.base import Hit

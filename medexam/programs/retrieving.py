@@ -7,7 +7,7 @@ The models that read and their batches are somebody else's business.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.base import ProgramOutput
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage
 from medexam.text import split_sentences

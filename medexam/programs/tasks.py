@@ -7,8 +7,7 @@ import dspy
 
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
-from medexam.programs.base import AskingProgram
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.base import AskingProgram, ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import AskingProgram, ExamProgram, asked_by, given_to_step
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.base import AskingProgram, ExamProgram, ProgramOutput, asked_by, given_to_step
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import combine
 from medexam.questions import Option, Question, Task

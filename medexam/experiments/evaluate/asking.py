@@ -30,13 +30,12 @@ from medexam.experiments.run.scheduler import Scheduler
 from medexam.experiments.run.spending import Spending
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
-from medexam.predictions.calls import ModelCall
-from medexam.predictions.core import MetricScore
+from medexam.predictions.prediction import MetricScore, ModelCall
+from medexam.programs.base import ProgramOutput
 from medexam.process import gc_seldom
 from medexam.programs.kept import KEPT, KeptCalls, kept_calls
 from medexam.programs.lm import EngineLM, held_models, in_bulk
 from medexam.programs.own import call_in_thread, call_module, naming_faults
-from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes

@@ -18,8 +18,8 @@ from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.items import describe_golds
 from medexam.measures.margins import FLIPPED, detectable_difference
+from medexam.programs.outcome import look
 from medexam.programs.own import OwnProgram
-from medexam.programs.stored_calls import look
 from medexam.programs.wrapping import find_nearest
 from medexam.questions import Question, Task
 from medexam.serve.engines.litellm_calls import get_litellm

@@ -27,7 +27,7 @@ from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Ge
 from medexam.plugins import hash_source
 from medexam.programs.lm import OnlyModel, OtherModelError
 from medexam.programs.loading import loaded_words
-from medexam.programs.stored_calls import answered_by
+from medexam.programs.outcome import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
 from medexam.signatures.word_files import describe_words

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from medexam.predictions import Prediction, Status
-from medexam.predictions.calls import ModelCall
+from medexam.predictions.prediction import ModelCall
 from medexam.specs.dataset import EXAMPLES
 
 

@@ -17,7 +17,7 @@ from medexam.measures.own import load_metric, own_measure, own_scores
 from medexam.measures.results import ItemScores, Metrics
 from medexam.measures.words import scored_items
 from medexam.predictions import Prediction, Reason, Status
-from medexam.predictions.core import Outcome
+from medexam.predictions.prediction import Outcome
 from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry
 

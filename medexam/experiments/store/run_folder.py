@@ -30,8 +30,7 @@ from medexam.experiments.store.logs import PredictionLog, StoredPredictions, che
 from medexam.files import UnreadableError, read_json, write_whole
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
-from medexam.predictions.core import Outcome
-from medexam.predictions.prediction import Answered
+from medexam.predictions.prediction import Answered, Outcome
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES, STORED
 from medexam.specs.identity import IDENTITY_SCHEMA

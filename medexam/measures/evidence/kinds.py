@@ -6,8 +6,7 @@ from typing import Any
 
 from medexam.measures.evidence import citations, option_scores, orders, passages, rounds, verdicts, votes
 from medexam.measures.evidence.figures import Figures
-from medexam.predictions.core import Status
-from medexam.predictions.prediction import Prediction
+from medexam.predictions.prediction import Prediction, Status
 from medexam.questions import AnswerKey, Question
 from medexam.tables import Table, six_digits
 

@@ -12,9 +12,9 @@ import dspy
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions.prediction import Prediction, normalise_scores
+from medexam.programs.base import ProgramOutput
 from medexam.programs.fields import Asked
 from medexam.programs.own import naming_faults
-from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures.choices import read_choice
 from medexam.specs.programs.steps import Combine

@@ -16,13 +16,12 @@ import dspy
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reason
-from medexam.predictions.core import FollowUp
-from medexam.programs.base import AskingProgram, Given, asked_by
+from medexam.predictions.prediction import FollowUp
+from medexam.programs.base import AskingProgram, Given, ProgramOutput, asked_by, kept_passage
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
-from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.programs.steps.parts import AskedAside

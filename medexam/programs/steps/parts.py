@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram, given_to_step
+from medexam.programs.base import AskingProgram, ProgramOutput, given_to_step
 from medexam.programs.fields import Asked
 from medexam.programs.kept import KeptCalls
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
-from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import shown_text
 from medexam.programs.wrapping import fitted
 from medexam.questions import Language, Question, Task
