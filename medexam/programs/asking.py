@@ -68,10 +68,10 @@ class AnsweringProgram(ExamProgram):
         self.respond = dspy.Predict(dspy.Signature({"question": _QUESTION, **outputs}, instructions), **settings)
         self.respond.demos = [] if self.reasons_apart else [*words.examples]
 
-    async def answer(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        question, form = shown_inputs().get("question", question), self.spec.answer_form
-        opening, rationale = answer_opening(form), None
+        question, reasons = shown_inputs().get("question", question), self.spec.reasons
+        opening, rationale, is_chosen = answer_opening(self.spec.answer_form), None, self.guided
         if self.reasons_apart:
             first = await self.ask_about(self.reason, question)
             reasoning = read_rationale(first.reply or "")
@@ -79,22 +79,17 @@ class AnsweringProgram(ExamProgram):
             rationale = (reasoning or "").split(self._stop)[0].rstrip()
             opening = f"{rationale}\n\n{opening}" if rationale else opening
         given = {} if rationale is None else {"rationale": rationale}
-        if self.guided:
-            generation = await self._choose(question, opening)
-        else:
-            generation = await self.ask_about(self.respond, question)
-        is_chosen = self.guided
+        generation = await (self._choose(question, opening) if is_chosen else self.ask_about(self.respond, question))
         if self.spec.answer_after_budget and is_cut_in_thinking(generation.reply, generation.finish_reason):
             # The two calls are one reply then.
             thinking, _ = split_thinking(generation.reply or "")
             generation, is_chosen = await self._choose(question, join_thinking(thinking or "", opening)), True
-        answer = self._read(generation, question, chosen=is_chosen)
-        if self.spec.reasons and not self.reasons_apart:
-            rationale = read_rationale(generation.reply or "")
-        own = {"rationale": rationale} if self.spec.reasons and not self.reasons_apart else {}
-        _trace(self.respond, question, given, answer=answer, **own)
+        outputs: dict[str, Any] = {"answer": (answer := self._read(generation, question, chosen=is_chosen))}
+        if reasons and not self.reasons_apart:
+            outputs["rationale"] = rationale = read_rationale(generation.reply or "")
+        _trace(self.respond, question, given, **outputs)
         scores, reading = None, generation.reading if is_chosen and self.weighs else None
-        if reading is not None and (self.reasons_apart or not self.spec.reasons):
+        if reading is not None and (self.reasons_apart or not reasons):
             totals = [continuation.total for continuation in reading.continuations]
             by_number = dict(zip(question.option_numbers, totals, strict=True))
             scores = {
@@ -180,9 +175,9 @@ def read_rationale(reply: str) -> str | None:
 def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], **outputs: Any) -> None:
     """Note a call where DSPy's optimizers look for what a predictor was asked and said, which some show as text."""
     if dspy.settings.trace is not None:
-        passages = shown_inputs().get("passages")
-        given = {**inputs, **({} if passages is None else {"passages": passages})}
-        asked = {"question": AskedText(question.printed, question), **given}
+        asked = {"question": AskedText(question.printed, question), **inputs}
+        if (passages := shown_inputs().get("passages")) is not None:
+            asked["passages"] = passages
         dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
 
 
@@ -215,7 +210,7 @@ class CitingPassages(BehindText):
         """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
-    async def answer(self, question: Any) -> ProgramOutput:
+    async def aforward(self, question: Any) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
         hits = self._read(question)
         passages_text = "\n\n".join(
@@ -231,7 +226,7 @@ class CitingPassages(BehindText):
         starts = [f"{_OPENING}{number}{_CLOSING} " for number in range(1, hit_count + 1)]
         count = sum(excerpt.startswith(start) or f"\n\n{start}" in excerpt for start in starts)
         with asked_by(passages=passages):
-            outcome = await self.program.answer(question)
+            outcome = await self.program.aforward(question)
             citation = _read_citation((outcome.generation and outcome.generation.reply) or "", count)
             if self.cite is not None and outcome.answer is not None and count:
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)

@@ -21,9 +21,9 @@ from medexam.questions import check_question
 from medexam.retrievers.base import Hit
 
 
-def kept_passage(hit: Hit) -> RetrievedPassage:
-    """Return what a prediction keeps of a hit."""
-    return RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score)
+def kept_passage(hit: Hit, kept: bool | None = None) -> RetrievedPassage:
+    """Return what a prediction keeps of a hit, and whether a verifier kept it."""
+    return RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score, kept=kept)
 
 
 class ProgramOutput(dspy.Prediction):
@@ -190,17 +190,13 @@ class AskingProgram(dspy.Module):
         notes = ("augmented", "dspy_uuid", "dspy_split")
         return {name: value for name, value in demo.items() if name not in notes}
 
-    async def answer(self, question: Any) -> ProgramOutput:
+    async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; what derives from this class says how."""
         raise NotImplementedError
 
-    async def aforward(self, question: Any) -> ProgramOutput:
-        """Answer one question without blocking."""
-        check_question(question)
-        return await self.answer(question)
-
     def forward(self, question: Any) -> ProgramOutput:
         """Answer one question, in a thread that waits."""
+        check_question(question)
         return run_blocking(self.aforward(question))
 
     async def ask(

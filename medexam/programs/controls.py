@@ -23,18 +23,15 @@ class Control(dspy.Module):
         super().__init__()
         self._choose = choose
 
-    def _answer(self, question: Any) -> ProgramOutput:
+    def forward(self, question: Any) -> ProgramOutput:
+        """Answer one question."""
         check_question(question)
         choice = self._choose(question)
         return choice if isinstance(choice, ProgramOutput) else ProgramOutput(answer=choice)
 
-    def forward(self, question: Any) -> ProgramOutput:
-        """Answer one question."""
-        return self._answer(question)
-
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
-        return self._answer(question)
+        return self.forward(question)
 
 
 def random_choice(seed: int) -> Choice:

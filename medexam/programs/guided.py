@@ -27,11 +27,9 @@ class GuidedAdapter(dspy.ChatAdapter):
     def __init__(self) -> None:
         super().__init__(use_json_adapter_fallback=False)
 
-    def __call__(
-        self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> list[Fields]:
+    def __call__(self, *arguments: Any, **named: Any) -> list[Fields]:
         """Return one dictionary of outputs."""
-        return run_blocking(self.acall(lm, lm_kwargs, signature, demos, inputs))
+        return run_blocking(self.acall(*arguments, **named))
 
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields

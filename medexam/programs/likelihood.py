@@ -47,7 +47,7 @@ class OptionLikelihood(ExamProgram):
         """Count one call for each order of the options, and one more where they are also read without the question."""
         return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
-    async def answer(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Read the options in each order that is wanted, then choose the best, the first of equal ones."""
         spec, numbers = self.spec, question.option_numbers
         premises: Sequence[Continuation | None] = [None] * len(numbers)

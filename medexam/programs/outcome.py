@@ -36,7 +36,7 @@ def build_prediction(
     latency_s: float,
     answerer: Answerer | None = None,
     further: Mapping[str, Answerer] = MappingProxyType({}),
-    **owner: str,
+    **owner: Any,
 ) -> Prediction:
     """Build the prediction of a program that returned, with the calls that it made.
 
@@ -68,11 +68,7 @@ def build_prediction(
         fields |= {name: value for name, value in scores.items() if value is not None}
         fields["tied"] = option_scores.count(max(option_scores))
     if hits is not None:
-        passages = [*map(kept_passage, hits)]
-        if (verdicts := output.get("verdicts")) is not None:
-            pairs = zip(passages, verdicts, strict=True)
-            passages = [passage.model_copy(update={"kept": is_kept}) for passage, is_kept in pairs]
-        fields["passages"] = tuple(passages)
+        fields["passages"] = tuple(map(kept_passage, hits, output.get("verdicts") or [None] * len(hits)))
     fields["status"] = Status.ANSWERED
     if "answer" not in fields and "text" not in fields:
         fields |= {"status": Status.UNANSWERED, "reason": _unanswered(output, generation)}
@@ -87,8 +83,8 @@ def _unanswered(output: Mapping[str, Any], generation: Generation | None) -> Rea
     if generation is None or "scores" in output:
         return Reason.ABSTAINED
     if generation.ending is Ending.CUT:
-        thinks = is_cut_in_thinking(generation.reply, generation.finish_reason)
-        return Reason.TRUNCATED_THINKING if thinks else Reason.TRUNCATED
+        is_thinking = is_cut_in_thinking(generation.reply, generation.finish_reason)
+        return Reason.TRUNCATED_THINKING if is_thinking else Reason.TRUNCATED
     if generation.ending in _WITHHELD:
         return _WITHHELD[generation.ending]
     if not (generation.tool_calls or generation.words.strip()):
@@ -102,7 +98,7 @@ def build_failure(
     calls: Sequence[ModelCall] = (),
     *,
     answerer: Answerer | None = None,
-    **owner: str,
+    **owner: Any,
 ) -> Prediction:
     """Build the prediction of a program whose model call broke, or whose own code raised, with the calls until then."""
     fields: dict[str, Any] = {"status": Status.UNANSWERED, "reason": Reason.CONTEXT_OVERFLOW}
@@ -141,8 +137,8 @@ class _StoredReplies:
         self._waiting = [call for call in calls if call.has_reply]
         # What DSPy's adapters look up, under DSPy's names.
         names = {name for call in calls for name in call.fields}
-        self.supports_function_calling = getattr(like, "supports_function_calling", False) or "tools" in names
-        self.supports_response_schema = getattr(like, "supports_response_schema", False) or "response_format" in names
+        for name, field in (("supports_function_calling", "tools"), ("supports_response_schema", "response_format")):
+            setattr(self, name, getattr(like, name, False) or field in names)
         self.supported_params = frozenset(getattr(like, "supported_params", ()))
 
     async def reply(self, dialogue: Dialogue) -> Generation:

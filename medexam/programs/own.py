@@ -117,7 +117,7 @@ class OwnProgram(AskingProgram):
     def _inputs(self, question: Asked, fields: Mapping[str, Any], hits: list[Hit]) -> dict[str, Any]:
         return question_fields(question, self._field_types, hits, fields)
 
-    async def answer(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> ProgramOutput:
         """Answer one question; in a step, given its fields beside the question's own."""
         with own_way() as way:
             question = way.inputs.get("question", question)

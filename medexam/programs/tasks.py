@@ -51,7 +51,7 @@ class TaskProgram(AskingProgram):
 class ShortAnswer(TaskProgram):
     """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
 
-    async def answer(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> ProgramOutput:
         """Ask once, and read the reply behind any thinking."""
         generation = await self._reply(question, "answer_from_text" if question.context else "answer")
         _, content = split_thinking(generation.reply or "")
@@ -64,7 +64,7 @@ class AnswerByFormat(TaskProgram):
     Guided: true/false and multiple choice leave the model the two words or the options' texts. All others stay free.
     """
 
-    async def answer(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> ProgramOutput:
         """Ask what the question's format takes."""
         choices = {"true_false": ("True", "False"), "multiple_choice": tuple(dict.fromkeys(question.options))}
         kind = question.group if self.guided else ""
@@ -86,7 +86,7 @@ class ExtractExplanation(TaskProgram):
         """Count one if free, two if guided."""
         return 1 + self.guided
 
-    async def answer(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> ProgramOutput:
         """Ask, and find the part of the context that is quoted."""
         (group,) = self.by_group
         if self.guided:

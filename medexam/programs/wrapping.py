@@ -57,7 +57,7 @@ class Voting(WrappingProgram):
         """Count as many for each reply as the program's own."""
         return self.samples * len(orders_of(question, self.orders)) * self.program.calls_for(question)
 
-    async def answer(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Ask the program in each order: first under the model's seed, then under the next ones. Its demonstrations and
         passages stay as they are.
         """
@@ -69,7 +69,7 @@ class Voting(WrappingProgram):
             shown: dict[str, Any] = {} if self.orders == "given" else {"question": shown_in(question, order)}
             for number in range(self.samples):
                 with asked_by(seeds_later=number, **shown):
-                    outcomes.append(await self.program.answer(question))
+                    outcomes.append(await self.program.aforward(question))
                 votes.append(_printed_vote(question, order, outcomes[-1]))
         counted = combine(question, votes, "vote")
         first_place = next((place for place, vote in enumerate(votes) if vote.answer == counted.answer), 0)
@@ -89,10 +89,10 @@ class WithNearest(WrappingProgram):
         super().__init__(program)
         self.finder = finder
 
-    async def answer(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Ask the program, with these demonstrations."""
         with asked_by(demos=list(self.finder.find(question))):
-            return await self.program.answer(question)
+            return await self.program.aforward(question)
 
 
 def find_nearest(program: dspy.Module) -> Any:
@@ -120,13 +120,13 @@ class BehindText(WrappingProgram):
     def _read(self, question: Question | Task) -> Any:
         return given_to_step().fields[self._name] if self._finder is None else list(self._finder.find(question))
 
-    async def answer(self, question: Question | Task) -> ProgramOutput:
+    async def aforward(self, question: Question | Task) -> ProgramOutput:
         """Ask the program behind the text, or behind as much of it as fits."""
         value = self._read(question)
 
         async def ask(excerpt: str) -> ProgramOutput:
             with asked_by(passages=excerpt):
-                return await self.program.answer(question)
+                return await self.program.aforward(question)
 
         outcome = await fitted(shown_text(value), ask)
         return outcome if self._finder is None else outcome.copy(hits=value)

@@ -116,7 +116,7 @@ class Translate(AskingProgram):
         self.words = SetupWords.model_validate(words)
         self.translate = dspy.Predict("source -> reply")
 
-    async def answer(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> ProgramOutput:
         """Ask once, never a second time; the reply stops where it opens a part of the prompt again, or an option behind
         the last one.
         """

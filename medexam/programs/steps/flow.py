@@ -147,7 +147,7 @@ class StepProgram(AskingProgram):
         count = program.calls_for(question) if isinstance(program, AskingProgram) else 0
         return Counter({_ALL: count, part.step.model: count})
 
-    async def answer(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> ProgramOutput:
         """Do all steps."""
         # A module of DSPy's takes a function's time for each of its attributes.
         attributes = vars(self)
@@ -309,7 +309,7 @@ class _Course:
         # What is asked alike gets seeds of its own as it is asked.
         with asked_by(lm, given=Given(inputs, [text for text, _ in self.hits_by_query])):
             if isinstance(program, AskingProgram):
-                outcome = await repeated(step, program).answer(question)
+                outcome = await repeated(step, program).aforward(question)
             else:
                 outcome = ProgramOutput.of(await program.acall(question=question))
         self.looked_up |= outcome.hits is not None

@@ -131,7 +131,7 @@ class AskedAside(AskingProgram):
         self.respond = dspy.Predict(asked, max_tokens=spec.budget(None))
         self._at_first = None if spec.at_first is None else words.parts[spec.at_first]
 
-    async def answer(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> ProgramOutput:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
         given = given_to_step()
         inputs = given.fields
