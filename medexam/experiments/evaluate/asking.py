@@ -31,8 +31,8 @@ from medexam.experiments.run.spending import Spending
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.prediction import MetricScore, ModelCall
-from medexam.programs.base import ProgramOutput
 from medexam.process import gc_seldom
+from medexam.programs.base import ProgramOutput
 from medexam.programs.kept import KEPT, KeptCalls, kept_calls
 from medexam.programs.lm import EngineLM, held_models, in_bulk
 from medexam.programs.own import call_in_thread, call_module, naming_faults
