@@ -154,7 +154,7 @@ class AnsweringProgram(ExamProgram):
         content = end_turn(split_thinking(reply)[1])
         how = {"reasoned": self.spec.reasons, "cut": ending is Ending.CUT}
         answer = parse_answer(content, question.option_numbers, **how)
-        if answer is None and dspy.settings.get(READING) == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
+        if answer is None and dspy.settings.get(READING) == "lenient" and ending is not Ending.ABORTED:
             texts = {option.number: option.text for option in question.options}
             # A careful marker takes no passage's number for an option's.
             answer = read_leniently(
@@ -182,8 +182,7 @@ def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], 
 
 
 def _as_question(value: Any) -> Question:
-    question = getattr(value, "source", value)
-    return question if isinstance(question, Question) else Question.model_validate(question)
+    return Question.model_validate(getattr(value, "source", value))
 
 
 class CitingPassages(BehindText):
@@ -227,7 +226,7 @@ class CitingPassages(BehindText):
         count = sum(excerpt.startswith(start) or f"\n\n{start}" in excerpt for start in starts)
         with asked_by(passages=passages):
             outcome = await self.program.aforward(question)
-            citation = _read_citation((outcome.generation and outcome.generation.reply) or "", count)
+            citation = _read_citation(getattr(outcome.generation, "reply", None) or "", count)
             if self.cite is not None and outcome.answer is not None and count:
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)
                 if outcome.rationale:

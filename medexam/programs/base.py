@@ -8,8 +8,9 @@ scores.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import dspy
 
@@ -68,27 +69,25 @@ class ProgramOutput(dspy.Prediction):
 _FIELDS = {field.name for field in fields(Prediction)} | {*ProgramOutput.__annotations__}
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """What a step reads beside the question."""
 
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = MappingProxyType({})
     """Name -> value."""
     looked_up: Sequence[str] = ()
     """The texts of all look-ups before."""
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(NamedTuple):
     """How the calls of a block are made."""
 
     lm: dspy.BaseLM | None = None
     """What is asked; None: the model of DSPy's context."""
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = MappingProxyType({})
     """What predictors are called with beside the program's own; what stands further out counts."""
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
-    given: Given = field(default_factory=Given)
+    given: Given = Given()
     """What the step of the innermost block reads."""
 
 
@@ -108,14 +107,8 @@ def asked_by(
 ) -> Iterator[None]:
     """Have the calls in the block made so, within the way of the block around."""
     way = _WAY.get()
-    token = _WAY.set(
-        _Way(
-            lm or way.lm,
-            {**inputs, **way.inputs},
-            way.seeds_later + seeds_later,
-            given or way.given,
-        )
-    )
+    seeds = way.seeds_later + seeds_later
+    token = _WAY.set(_Way(lm or way.lm, {**inputs, **way.inputs}, seeds, given or way.given))
     try:
         yield
     finally:

@@ -6,7 +6,6 @@ Of options with equal scores the first in the exam's order is taken, and how man
 import math
 from collections.abc import Sequence
 from string import Template
-from typing import Any
 
 import dspy
 
@@ -95,8 +94,8 @@ class OptionLikelihood(ExamProgram):
             texts=tuple(texts), read_by=spec.read_by, given_opening=is_label, template=spec.chat_template
         )
         turns = [{"role": "user", "content": context}]
-        reading: Any = (await self.ask(predictor, turns, sampling=Sampling(), continuations=request)).reading
-        return reading  # type: ignore[no-any-return]
+        generation = await self.ask(predictor, turns, sampling=Sampling(), continuations=request)
+        return generation.reading  # type: ignore[return-value]
 
 
 def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:

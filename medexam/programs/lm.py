@@ -95,8 +95,13 @@ class EngineLM(dspy.LM):
 
         DSPy's callbacks, history and counts of tokens hear of a call with `prompt` or `messages`, and `kwargs`.
         """
-        with dspy_errors(self.model):
+        try:
             generation = await self._reply(dialogue)
+        except Exception:
+            with dspy_errors(self.model):
+                raise
+        if dspy.settings.disable_history and not dspy.settings.usage_tracker:
+            return generation
         counts = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
         usage = {name: count for name, count in counts.items() if count is not None}
         if len(usage) == len(counts):

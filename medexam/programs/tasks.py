@@ -54,8 +54,8 @@ class ShortAnswer(TaskProgram):
     async def aforward(self, question: Task) -> ProgramOutput:
         """Ask once, and read the reply behind any thinking."""
         generation = await self._reply(question, "answer_from_text" if question.context else "answer")
-        _, content = split_thinking(generation.reply or "")
-        return ProgramOutput(text=content.strip() or None, generation=generation)
+        text = split_thinking(generation.reply or "")[1].strip()
+        return ProgramOutput(text=text or None, generation=generation)
 
 
 class AnswerByFormat(TaskProgram):
