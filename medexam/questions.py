@@ -251,8 +251,6 @@ class ItemSet(Generic[I_co, G_co]):
     """SHA-256 of the items that the source holds, whatever was selected, in hexadecimal."""
     golds_fingerprint: str
     """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
-    published_fingerprint: str | None = field(default=None, kw_only=True)
-    """`fingerprint` of the items as the source has them, if characters of them were corrected; None: they are so."""
     corrected: tuple[str, ...] = field(default=(), kw_only=True)
     """Keys of the source's items of which characters were corrected; usually empty."""
     questions: tuple[I_co, ...]

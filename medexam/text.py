@@ -20,7 +20,6 @@ from pydantic_core import to_json
 
 Value = TypeVar("Value")
 
-_LONE = re.compile("[\ud800-\udfff]")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters but tab and new line, marks that turn the direction of writing, halves of pairs, and what is no
 character."""
@@ -62,7 +61,7 @@ def writable(value: Value) -> Value:
     """
     if isinstance(value, str):
         # One pass in C decides of nearly all texts.
-        return value if value.isascii() else _LONE.sub(_escape, value)  # type: ignore[return-value]
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()  # type: ignore[return-value]
     if isinstance(value, dict | list | tuple):
         # So does one outside of Python of nearly all values: it refuses halves of pairs.
         with suppress(ValueError):
@@ -79,11 +78,6 @@ def writable(value: Value) -> Value:
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun: `1 run`, `2,000 runs`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def composed(text: str) -> str:
-    """Return the text in Unicode's NFC: an accented letter is one character, as keyboards write it, not two."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def visible(text: str) -> str:

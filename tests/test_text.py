@@ -1,4 +1,3 @@
-import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -6,16 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam.errors import EngineError
-from medexam.text import composed, hide_address, hide_secrets, remember_secret, split_sentences
+from medexam.text import hide_address, hide_secrets, remember_secret, split_sentences
 
 
 def _texts(text: str) -> list[str]:
     return [text[start:end] for start, end in split_sentences(text)]
-
-
-@pytest.mark.parametrize("text", ["plain", "Riñón", "Rin\u0303o\u0301n", "\u2126 ñ", "a\u0308\u0323", ""])
-def test_text_is_composed(text) -> None:
-    assert composed(text) == unicodedata.normalize("NFC", text)
 
 
 def test_lines_and_marks_before_no_small_letter_end_sentences() -> None:

@@ -18,7 +18,7 @@ from medexam.datasets.own.columns import reading_notes
 from medexam.datasets.own.questions import read_choice_questions, read_word_questions
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions, split_of
-from medexam.datasets.symbols import as_published, read_signs
+from medexam.datasets.symbols import read_signs
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import load_object
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet
@@ -77,7 +77,6 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     return ExamSet(
         **_published(spec, reading.version, reading.source),
         **_asked(questions, reading.rows),
-        published_fingerprint=fingerprint_shown(as_published(reading)) if reading.published else None,
         corrected=tuple(reading.published),
         left_out=tuple(left_out),
         notes=notes,

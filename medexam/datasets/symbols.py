@@ -5,10 +5,10 @@ as boxes, and models see them as such. Only codes that have one sign in these ex
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from medexam.datasets.rows import Reading, Row
+from medexam.datasets.rows import Reading
 from medexam.questions import Question
 
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
@@ -61,12 +61,6 @@ def read_signs(reading: Reading) -> Reading:
             row = replace(row, question=question)
         rows.append(row)
     return replace(reading, rows=tuple(rows), published=published) if published else reading
-
-
-def as_published(reading: Reading) -> Sequence[Row]:
-    """Return the rows of a reading as they stand in its file."""
-    published = reading.published
-    return [replace(row, question=published.get(row.question.key, row.question)) for row in reading.rows]
 
 
 def _read(question: Question) -> Question:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from pydantic import PrivateAttr
 
@@ -30,7 +31,6 @@ from medexam.retrievers.corpus_rows import (
     find_field,
     find_source,
 )
-from medexam.text import composed
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
@@ -230,8 +230,10 @@ def _parse(place: Place, row: Row, corpus: str, collections: dict[str, str]) -> 
     source = row.get("source") or metadata.get("source")
     # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
     prefix, mark, _ = key.partition("_")
-    if title and key.startswith(f"{title}_") and key[len(title) + 1 :].isdecimal():
+    if title and key.removeprefix(f"{title}_").isdecimal():
         prefix = title
     has_prefix = mark and prefix and find_field(row, IDS)
     collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
-    return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
+    return Passage(
+        key, normalize("NFC", title or ""), normalize("NFC", content), collections.setdefault(collection, collection)
+    )

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import numpy as np
 import yaml
@@ -21,7 +22,6 @@ from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage, import_library
 from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
-from medexam.text import composed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,7 +133,7 @@ def _drop_articles(text: str, language: Language) -> str:
     A capital inside a sentence ("hepatitis A") stays. In a text without small letters all of them stay.
     """
     single = _words()[language]["single"]
-    text = re.sub(rf"(?<!\w['\u2019])\b[{single}]\b", " ", composed(text))
+    text = re.sub(rf"(?<!\w['\u2019])\b[{single}]\b", " ", normalize("NFC", text))
     if not text.isupper():
         text = re.sub(_OPENING % single.upper(), r"\1 ", text)
     return text.lower()

@@ -28,22 +28,19 @@ def build_identity(
     *,
     fingerprint: str,
     words: Mapping[str, Any],
-    retriever: Mapping[str, Any] | None = None,
-    translations: str | None = None,
-    reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
     models: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    pictures: Mapping[str, Any] | None = None,
     prompts: Sequence[str | None] | None = None,
-    dspy: str | None = None,
+    **others: str | Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Describe what an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
-    `fingerprint` is the SHA-256 of the data set's content, `translations` that of the questions that are looked up
-    instead; `words` is the text of the prompts and examples; `retriever` is what rankings depend on; `reader` is the
-    weights of a local model that reads passages; `model` is what `known_model` knows of the model that is asked, and
-    `models` the same of further ones; `pictures` is what is shown beside the words; `prompts` is a hash of what is
-    sent for each invented question; `dspy` is its version where it writes the prompts. None: there is no such thing.
+    `fingerprint` is the SHA-256 of the data set's content; `words` is the text of the prompts and examples; `model` is
+    what `known_model` knows of the model that is asked, and `models` the same of further ones; `prompts` is a hash of
+    what is sent for each invented question. `others` are covered where there is such a thing: `retriever`, what
+    rankings depend on; `translations`, the SHA-256 of the questions that are looked up instead; `reader`, the weights
+    of a local model that reads passages; `pictures`, what is shown beside the words; `dspy`, its version where it
+    writes the prompts.
     """
     program, draws = cell.program, cell.program.asking.sets_temperature
     # One's own questions are known by their content, whatever they are called.
@@ -53,10 +50,9 @@ def build_identity(
         "program": describe(program),
         "reader_version": READER_VERSION,
     }
-    others = {"retriever": retriever, "translations": translations, "reader": reader, "pictures": pictures}
     if program.asks_model:
         facts |= {"model": dict(model or {}), "words": dict(words), "prompts": prompts and list(prompts)}
-        others |= {"dspy": dspy, "request": _request(cell.model)}
+        others["request"] = _request(cell.model)
         others["models"] = {
             name: {**known, **_sampling(further, further.max_tokens, draws=draws), "request": _request(further)}
             for name, known in models.items()

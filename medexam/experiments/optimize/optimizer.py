@@ -21,7 +21,6 @@ from medexam.experiments.optimize.trials import Trials
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
-from medexam.process import gc_seldom
 from medexam.programs.lm import build_lm
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes
@@ -75,7 +74,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         trials = Trials(plan, optimization, metered[0].answerer, meter, bars)
-        with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS), gc_seldom():
+        with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS):
             work = asyncio.ensure_future(asyncio.to_thread(compile_program, plan, trials, prompt_lm))
             await _follow(work, optimization, meter, bars)
         if changes := [change for engine in engines for change in await find_changes(engine)]:

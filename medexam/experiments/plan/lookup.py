@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
+from unicodedata import normalize
 
 import dspy
 import numpy as np
@@ -28,7 +29,6 @@ from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.retrievers.encoders import build_encoder, find_encoder
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
-from medexam.text import composed
 
 LOCAL_READERS = "medexam.local_readers"
 """The group in which packages register what reads texts."""
@@ -122,7 +122,7 @@ class Retrieval:
         if self._retriever is None:
             self._retriever = self.build(progress)
         if missing := [query for query in dict.fromkeys(queries) if (query, k) not in self.hits]:
-            hits = self._retriever.search([composed(query) for query in missing], k)
+            hits = self._retriever.search([normalize("NFC", query) for query in missing], k)
             new = dict(zip(missing, map(list, hits), strict=True))
             if self.cache is not None:
                 _write_hits(self.cache, new, k)
@@ -144,15 +144,14 @@ class Retrieval:
         return dict.fromkeys(question.option_numbers, self.find(question))
 
     def queries(self, question: Question | Task) -> dict[int, str]:
-        """Return what is looked up for a question, in NFC, by the option that it is for; 0: for the whole question."""
+        """Return what is looked up for a question, by the option that it is for; 0: for the whole question."""
         if self.settings.query == "written":
             return {}
         question = self.asked(question)
         if isinstance(question, Question):
-            stem, options = question.stem, {option.number: composed(option.text) for option in question.options}
+            stem, options = question.stem, {option.number: option.text for option in question.options}
         else:
-            stem, options = question.question, dict(enumerate(map(composed, question.options), start=1))
-        stem = composed(stem)
+            stem, options = question.question, dict(enumerate(question.options, start=1))
         if self.settings.query == "per_option" and options:
             return {number: f"{stem} {text}" for number, text in options.items()}
         return {0: "\n".join([stem, *options.values()]) if self.settings.query == "stem_and_options" else stem}

@@ -34,7 +34,6 @@ from medexam.files import cache_dir
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
-from medexam.process import gc_seldom
 from medexam.questions import AnySet, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.launch.profile import with_profile
@@ -302,8 +301,7 @@ class _Sources:
 
 def _load(spec: DatasetSpec) -> AnySet:
     benchmark = find_benchmark(spec)
-    with gc_seldom():
-        questions: AnySet = benchmark.load(spec)
+    questions: AnySet = benchmark.load(spec)
     benchmark.check()
     return questions
 

@@ -63,13 +63,12 @@ class Importer:
         self._dataset = dataset
         self._runs_dir = runs_dir
         self._most_unmatched = most_unmatched
-        with gc_seldom():
-            self.items: Any = find_benchmark(dataset).load(dataset)
-            corrected = frozenset(getattr(self.items, "corrected", ()))
-            # Other copies hold the questions of which we corrected characters as their authors published them.
-            published = dataset.model_copy(update={"as_published": True})
-            others = find_benchmark(published).load(published).questions if corrected else ()
-            self._matcher = Matcher(self.items.questions, [each for each in others if each.key in corrected])
+        self.items: Any = find_benchmark(dataset).load(dataset)
+        corrected = frozenset(getattr(self.items, "corrected", ()))
+        # Other copies hold the questions of which we corrected characters as their authors published them.
+        published = dataset.model_copy(update={"as_published": True})
+        others = find_benchmark(published).load(published).questions if corrected else ()
+        self._matcher = Matcher(self.items.questions, [each for each in others if each.key in corrected])
 
     @staticmethod
     def recognises(path: Path) -> bool:
