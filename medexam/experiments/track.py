@@ -252,13 +252,14 @@ def read_sample(folder: RunFolder, most: int, questions: Collection[str] = ()) -
     They are always the same ones, and among those of a larger number; they are of `questions` where some are given.
     """
     table, facts = folder.path / PARQUET, {}
-    with folder.opened_predictions() as predictions:
-        keys = nsmallest(most, questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())
-        if keys and table.is_file():
-            with open_parquet(table) as file:
-                columns = [name for name in ("question", "gold", "right") if name in file.schema_arrow.names]
-                facts = {row.pop("question"): row for row in parquet_rows(file, columns) if row["question"] in keys}
-        return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
+    known = questions or folder.read_predictions()
+    keys = nsmallest(most, known, key=lambda key: hashlib.sha256(key.encode()).digest())
+    predictions = folder.read_predictions({*keys}) if keys else {}
+    if keys and table.is_file():
+        with open_parquet(table) as file:
+            columns = [name for name in ("question", "gold", "right") if name in file.schema_arrow.names]
+            facts = {row.pop("question"): row for row in parquet_rows(file, columns) if row["question"] in keys}
+    return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
 
 
 def send_copy(

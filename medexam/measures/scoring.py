@@ -61,37 +61,26 @@ class ItemTable:
     """Name -> the group of each row; `exam` only where the data set declares exams."""
 
     @classmethod
-    def of(
-        cls,
-        questions: Sequence[Question],
-        key: AnswerKey,
-        outcomes: Outcomes,
-        scoring: Scoring | None,
-    ) -> "ItemTable":
-        """Make the table of these questions; raises `DatasetError` if `key` lacks one."""
+    def of(cls, rows: Sequence[tuple[Exam, int, int]], outcomes: Outcomes, scoring: Scoring | None) -> "ItemTable":
+        """Make the table of questions with these exams, numbers of options and of right ones."""
+        exams, option_counts, right_counts = zip(*rows, strict=True)
         # Most questions share one object as their exam, and to hash an exam takes long.
-        exams = {id(question.exam): question.exam for question in questions}
+        distinct = {id(exam): exam for exam in exams}
         numbers: dict[Exam, int] = {}
-        places = {exam_id: numbers.setdefault(exam, len(numbers)) for exam_id, exam in exams.items()}
+        places = {exam_id: numbers.setdefault(exam, len(numbers)) for exam_id, exam in distinct.items()}
         facets: dict[str, Sequence[Hashable]] = {
-            "discipline": [question.exam.discipline for question in questions],
-            "year": [question.exam.year for question in questions],
-            "option_count": [len(question.options) for question in questions],
+            "discipline": [exam.discipline for exam in exams],
+            "year": [exam.year for exam in exams],
+            "option_count": option_counts,
         }
-        exam_numbers = np.arange(len(questions))
+        exam_numbers = np.arange(len(exams))
         if not any(exam.independent for exam in numbers):
             # Two exams of one name are told apart by year and discipline.
             uses = Counter(exam.name for exam in numbers)
             names = [each.name + f" ({each.discipline} {each.year})" * (uses[each.name] > 1) for each in numbers]
-            exam_numbers = np.array([places[id(question.exam)] for question in questions], dtype=np.intp)
+            exam_numbers = np.array([places[id(exam)] for exam in exams], dtype=np.intp)
             facets["exam"] = [names[number] for number in exam_numbers]
-        return cls(
-            outcomes=outcomes,
-            chance=np.array([(1 + len(key[each.key].others)) / len(each.options) for each in questions]),
-            exams=exam_numbers,
-            scoring=scoring,
-            facets=facets,
-        )
+        return cls(outcomes, np.array(right_counts) / option_counts, exam_numbers, scoring, facets)
 
     def score(self, rows: Rows = ALL) -> Scores:
         """Score some questions; only rates have intervals."""
@@ -152,15 +141,17 @@ def compute_metrics(
     """
     if not questions:
         raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
-    outcomes = np.full(len(questions), MISSING, np.int8)
-    readings: dict[Reading, Outcomes] = {"strict": outcomes.copy(), "lenient": outcomes.copy()}
+    outcomes, strict, lenient = np.full((3, len(questions)), MISSING, np.int8)
+    readings: dict[Reading, Outcomes] = {"strict": strict, "lenient": lenient}
     differ = leaves_evidence = False
+    rows = list[tuple[Exam, int, int]]()
 
     def look() -> Iterator[Prediction]:
-        """Note how each question came out, as its prediction goes by: all of a large run would not fit the memory."""
+        """Note what the table holds of each question, as it goes by: all of a large run would not fit the memory."""
         nonlocal differ, leaves_evidence
         for place, question in enumerate(questions):
             gold, prediction = key[question.key], predictions.get(question.key)
+            rows.append((question.exam, len(question.options), 1 + len(gold.others)))
             if prediction is not None:
                 outcomes[place] = find_outcome(gold, prediction)
                 for reading, column in readings.items():
@@ -170,7 +161,7 @@ def compute_metrics(
                 yield prediction
 
     costs = count_costs(look())
-    table = ItemTable.of(questions, key, outcomes, scoring)
+    table = ItemTable.of(rows, outcomes, scoring)
     facets = {name: _group_rows(values) for name, values in table.facets.items()}
     return Metrics(
         **dict(table.score_whole()),

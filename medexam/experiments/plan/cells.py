@@ -9,7 +9,7 @@ import dspy
 
 from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
-from medexam.experiments.store.items import ITEMS, StoredItems, begin_run
+from medexam.experiments.store.items import ITEMS, MANY, StoredItems, begin_run
 from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
@@ -18,9 +18,6 @@ from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
-
-_MANY = 20_000
-"""Questions that are held while they are asked; more are read in blocks."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +111,12 @@ class PlannedCell:
         """Return the cell with questions that are read from its folder as they are asked, if they are many and no
         prompt needs others beside them: 100,000 weigh as much as all that asks them.
         """
-        needs_all = self.retrieval or self.reading or self.folder.repeat_number
-        if needs_all or len(self.pending) < _MANY or not (self.folder.path / ITEMS).exists():
+        needs_all, path = self.retrieval or self.reading or self.folder.repeat_number, self.folder.path / ITEMS
+        if needs_all or len(self.question_set.questions) < MANY or not path.exists():
             return self
-        items: Any
-        items, pending = (
-            StoredItems(self.folder, [question.key for question in questions])
-            for questions in (self.question_set.questions, self.pending)
-        )
-        return replace(self, question_set=replace(self.question_set, questions=items), pending=pending)
+        questions: Any = StoredItems(path)
+        waiting = StoredItems(path, [question.key for question in self.pending])
+        return replace(self, question_set=replace(self.question_set, questions=questions), pending=waiting)
 
     def look_up(self, progress: Callable[[int], None] | None = None) -> Self:
         """Find the passages of the pending questions, and order these by them; may take a while.

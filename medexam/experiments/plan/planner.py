@@ -179,9 +179,11 @@ class _Sources:
 
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
-        self._load, self._plan_retriever = cache(_load), cache(_plan_retriever)
-        self._model = cache(self._describe_model)
-        self._show = cache(lambda data, side, keys: show_pictures(self._load(data), data, side, keys))
+        # Without a way back to itself, so that its data sets are let go with it.
+        load = cache(_load)
+        self._load, self._plan_retriever = load, cache(_plan_retriever)
+        self._model = cache(lambda spec: _describe_model(spec, only_look=only_look))
+        self._show = cache(lambda data, side, keys: show_pictures(load(data), data, side, keys))
         self._prompts: dict[str, list[str | None] | None] = {}
 
     def prepare(
@@ -266,11 +268,6 @@ class _Sources:
         )
         return retrieval, planned.identity
 
-    def _describe_model(self, spec: ModelSpec) -> Mapping[str, Any]:
-        with suppress(*[EngineError] * self._only_look):
-            return known_model(spec)
-        return {"engine": spec.engine}
-
     def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
         """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
         budgets = [model.max_tokens for model in (cell.model, *cell.asked_models.values())]
@@ -297,6 +294,12 @@ class _Sources:
         return self._load(
             DatasetSpec(name=dataset.name, language=language, path=path, as_published=dataset.as_published)
         )
+
+
+def _describe_model(spec: ModelSpec, *, only_look: bool) -> Mapping[str, Any]:
+    with suppress(*[EngineError] * only_look):
+        return known_model(spec)
+    return {"engine": spec.engine}
 
 
 def _load(spec: DatasetSpec) -> AnySet:

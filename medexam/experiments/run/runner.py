@@ -22,7 +22,7 @@ from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import MODELS, admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
-from medexam.experiments.store.items import StoredItems, load_items
+from medexam.experiments.store.items import release_memory
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_identity import Answerer
@@ -149,10 +149,9 @@ class Runner:
                 folder.create()
                 with folder.locked():
                     is_interrupted = await self._run_cell(planned)
+                    release_memory()
                     run = None if planned.pending or metrics else fresh_run(folder)
-                    items: Any = planned.question_set
-                    items = load_items(folder) if isinstance(items.questions, StoredItems) else items
-                    self._runs.append(run or score_cell(folder, items, code=metrics))
+                    self._runs.append(run or score_cell(folder, planned.question_set, code=metrics))
                 self._observer.cell_ends(self._runs[-1])
                 if is_interrupted:
                     return Stop.INTERRUPTED
@@ -165,7 +164,7 @@ class Runner:
 
     def _look_again(self, planned: PlannedCell) -> PlannedCell:
         """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
-        if planned.folder.has_shards:
+        if planned.folder.shard_logs:
             planned.folder.merge_shards()
             planned = planned.updated()
         if planned.lender is None and not planned.folder.repeat_number and not self._plan.fresh:
@@ -189,6 +188,7 @@ class Runner:
         planned = planned.in_blocks()
         # Nothing that holds the plan holds its questions any longer.
         vars(held).update(question_set=planned.question_set, pending=planned.pending)
+        release_memory()
         before = folder.read_environment()
         if before and not planned.pending:
             return False

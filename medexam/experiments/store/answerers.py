@@ -113,22 +113,16 @@ def count_answerers(
     for none. Models are told apart by the prints of their answers; by their names where answers carry no print.
     """
     by_question: dict[str, tuple[str | None, str | None]] = {}
-    pool: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
     for prediction in predictions:
-        has_answer = prediction.status is not Status.FAILED and (prediction.answered_by or prediction.model)
-        if has_answer and prediction.question in questions:
-            answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
-            by_question[prediction.question] = pool.setdefault(answerer, answerer)
+        key, has_answer = prediction.answered_by, prediction.status is not Status.FAILED
+        if has_answer and (key or prediction.model) and prediction.question in questions:
+            by_question[prediction.question] = key, None if key in models else prediction.model
     counts = Counter(by_question.values()).most_common()
     # Replies that name their model otherwise carry a print that is derived from the admitted one: doubts are of all.
     doubts = sum(doubt["answers"] for entry in models.values() for doubt in entry.doubts)
+    names = {key: entry.identity.name for key, entry in models.items()}
     return tuple(
-        AnswererCount(
-            key,
-            name or (models[key].identity.name if key and key in models else "an unknown model"),
-            answers,
-            min(answers, doubts),
-        )
+        AnswererCount(key, name or names.get(key or "", "an unknown model"), answers, min(answers, doubts))
         for (key, name), answers in counts
     )
 

@@ -50,7 +50,7 @@ def score_own(
     Raises `SpecError` if a metric fails on a question.
     """
     names = folder.read_record().cell.metrics
-    stored: ItemScores = read_own_scores(folder) if set(names) - set(code) and not folder.has_shards else {}
+    stored: ItemScores = read_own_scores(folder) if set(names) - set(code) and not folder.shard_logs else {}
     scores: dict[str, Mapping[str, float]] = {}
     for name in names:
         if name in code:

@@ -8,12 +8,14 @@ ones: a report shows what was asked, and the run is not continued.
 """
 
 import base64
+import ctypes
 import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -28,8 +30,7 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import first_line, open_parquet, parquet_rows, whole_file, write_whole
 from medexam.measures.benchmarks.registry import find_stored_benchmark
-from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
-from medexam.specs import DatasetSpec
+from medexam.questions import AnswerKey, AnySet, Exam, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs.identity import digest
 from medexam.text import writable
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ITEMS = "items.parquet"
+MANY = 20_000
+"""Questions that are held at once; more are read in blocks while they are asked and scored."""
 _PICTURES = "pictures"
 _GOLD = "gold_"
 _SET = b"medexam"
@@ -62,7 +65,9 @@ def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
     own = {"run_id": folder.name, "spec_digest": digest(fields["identity"])}
     record = RunRecord(**(own | fields | of_items))
     if record.keeps_items:
-        items = replace(items, files_digest=digest_data(items, record.cell.dataset))
+        # What a benchmark of the user's own loads need not know of files.
+        with suppress(DatasetError):
+            items = replace(items, files_digest=items.files_digest or digest_files(record.cell.dataset))
         if not _are_written(folder, record, items):
             _write_items(folder.path, items)
     folder.write_record(record)
@@ -72,16 +77,16 @@ def _are_written(folder: RunFolder, record: RunRecord, items: AnySet) -> bool:
     """Return whether the folder holds these questions: to look takes less than to write 100,000."""
     names = ("questions", "dataset_golds", "dataset_fingerprint")
     with suppress(RunFolderError):
-        before, described = folder.read_record(), _read_description(folder)
-        return all(getattr(before, name) == getattr(record, name) for name in names) and described == _describe(items)
+        before, described = folder.read_record(), json.loads(_describe(items))
+        is_same = all(getattr(before, name) == getattr(record, name) for name in names)
+        return is_same and _read_description(folder) == described
     return False
 
 
-def _describe(items: AnySet) -> dict[str, Any]:
-    """Describe what the questions are a part of, and whether they have options or are answered in words."""
-    described = {name: value for name, value in vars(items).items() if name not in ("questions", "golds")}
-    described = {name: list(value) if isinstance(value, tuple) else value for name, value in described.items()}
-    return {"form": "words" if items.in_words else "choice", **described}
+def _describe(items: AnySet) -> str:
+    """Describe in JSON what the questions are a part of, and whether they have options or are answered in words."""
+    fields = {name: value for name, value in vars(items).items() if name not in ("questions", "golds")}
+    return json.dumps({"form": "words" if items.in_words else "choice", **fields})
 
 
 def _read_description(folder: RunFolder) -> dict[str, Any]:
@@ -103,14 +108,6 @@ def _naming_damage(folder: RunFolder) -> Iterator[None]:
             f"{folder.path / ITEMS} holds no questions that can be read ({first_line(error)}): restore it, or run the "
             "spec again"
         ) from None
-
-
-def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
-    """Return the SHA-256 of the files that items were read from; empty if nobody knows it."""
-    # What a benchmark of the user's own loads need not know of files.
-    with suppress(DatasetError):
-        return items.files_digest or digest_files(dataset)
-    return ""
 
 
 def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
@@ -141,11 +138,11 @@ def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> A
     questions, golds = [], {}
     with open_parquet(items_file.path) as file:
         described = json.loads((file.schema_arrow.metadata or {})[_SET])
-        for item, gold in _scan_items(file, items_file.path.parent, described["form"]):
+        form = described.pop("form")
+        for item, gold in _scan_items(file, items_file.path.parent, form):
             if keys is None or item.key in keys:
                 questions.append(item)
                 golds[item.key] = gold
-    form = described.pop("form")
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
     expected: Any = AnswerKey(golds) if form == "choice" else golds
     return ItemSet(**described, questions=tuple(questions), golds=expected)
@@ -154,7 +151,11 @@ def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> A
 def _scan_items(file: Any, folder: Path, form: str) -> Iterator[tuple[Any, Any]]:
     """Yield each item of an open file with its gold; pictures lie in the folder."""
     pictures: dict[str, str] = {}
-    item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
+    item_type, gold_type = _FORMS[form]
+    item_form = TypeAdapter[Any](item_type)
+    # Most are equal, and as objects of their own they would weigh as much as the questions.
+    build_gold = lru_cache(1024)(TypeAdapter[Any](gold_type).validate_json)
+    build_exam = lru_cache(1024)(TypeAdapter(Exam).validate_json)
     for row in parquet_rows(file):
         row["key"] = sys.intern(row["key"])
         if name := row.get("picture"):
@@ -163,26 +164,37 @@ def _scan_items(file: Any, folder: Path, form: str) -> Iterator[tuple[Any, Any]]
                 pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
             row["picture"] = pictures[name]
         gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-        yield item_type.validate_python(row), gold_type.validate_python(gold)
+        if "exam" in row:
+            row["exam"] = build_exam(to_json(row["exam"]))
+        yield item_form.validate_python(row), build_gold(to_json(gold))
 
 
 class StoredItems(Sequence[Any]):
-    """Those of a run's questions that have these keys, in its order: read in blocks as they are looked at."""
+    """The questions of a file in its order, or those of `keys`: read in blocks at each look at them."""
 
-    def __init__(self, folder: RunFolder, keys: Iterable[str]) -> None:
-        self._folder, self._keys = folder, dict.fromkeys(keys)
+    def __init__(self, path: Path, keys: Iterable[str] | None = None) -> None:
+        self._path, self._keys = path, None if keys is None else frozenset(keys)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        if self._keys is not None:
+            return len(self._keys)
+        with open_parquet(self._path) as file:
+            return int(file.metadata.num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        form = _read_description(self._folder)["form"]
-        with open_parquet(self._folder.path / ITEMS) as file:
-            scan = _scan_items(file, self._folder.path, form)
-            yield from (item for item, _ in scan if item.key in self._keys)
+        with open_parquet(self._path) as file:
+            form = json.loads(file.schema_arrow.metadata[_SET])["form"]
+            scan = _scan_items(file, self._path.parent, form)
+            yield from (item for item, _ in scan if self._keys is None or item.key in self._keys)
 
     def __getitem__(self, place: Any) -> Any:
         return list(self)[place]
+
+
+def release_memory() -> None:
+    """Give back to the system what is free, where the C library does so on request: glibc holds tens of MB."""
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 # A part of a file is let go by who asked for it.
@@ -195,7 +207,7 @@ def _write_items(folder: Path, items: AnySet) -> None:
     item_type, gold_type = _FORMS["words" if items.in_words else "choice"]
     item_form, gold_form = TypeAdapter[Any](item_type), TypeAdapter[Any](gold_type)
     columns = _types_of(item_type) | {_GOLD + name: kind for name, kind in _types_of(gold_type).items()}
-    schema = pa.schema(list(columns.items()), metadata={_SET: json.dumps(_describe(items))})
+    schema = pa.schema(list(columns.items()), metadata={_SET: _describe(items)})
     pictures: dict[str, str] = {}
 
     def to_columns(item: Any) -> dict[str, Any]:
@@ -227,7 +239,7 @@ def write_table(path: Path, rows: Iterator[Mapping[str, Any]], schema: "pa.Schem
                     content = b"\n".join(map(to_json, batch))
                 except PydanticSerializationError:  # halves of characters, which UTF-8 has no bytes for
                     content = b"\n".join(to_json(writable(row)) for row in batch)
-                reading = pj.ReadOptions(block_size=len(content) + 1)
+                reading = pj.ReadOptions(use_threads=False, block_size=len(content) + 1)
                 writer.write_table(pj.read_json(pa.BufferReader(content), reading, options))
         pa.default_memory_pool().release_unused()
     except OSError as error:

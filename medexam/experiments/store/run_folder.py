@@ -149,7 +149,7 @@ class WorkFolder:
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         """Write one JSON file whole or not at all."""
-        self.write(name, json.dumps(writable(data), indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+        self.write(name, json.dumps(writable(data), indent=2, ensure_ascii=False) + "\n")
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole or not at all."""
@@ -261,7 +261,7 @@ class RunFolder(WorkFolder):
     @property
     def is_scored(self) -> bool:
         """Whether the scores of all its answers lie there."""
-        return all((self.path / name).exists() for name in (PREDICTIONS, *DERIVED)) and not self.has_shards
+        return all((self.path / name).exists() for name in (PREDICTIONS, *DERIVED)) and not self.shard_logs
 
     def read_environment(self) -> dict[str, Any]:
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
@@ -284,7 +284,7 @@ class RunFolder(WorkFolder):
         So a merge that was cut off is repeated without harm.
         """
         answered = set[str]()
-        for name in (PREDICTIONS, *self._shard_logs()):
+        for name in (PREDICTIONS, *self.shard_logs):
             for prediction in self.scan_predictions(name):
                 is_new = merged if name == PREDICTIONS else prediction.question not in answered
                 if is_new:
@@ -298,9 +298,7 @@ class RunFolder(WorkFolder):
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """Read how each question last came out, by key, in shards too."""
-        pool: dict[Outcome, Outcome] = {}
-        outcomes = ((each.question, Outcome(each.status, each.answer)) for each in self.scan_all())
-        return {key: pool.setdefault(outcome, outcome) for key, outcome in outcomes}
+        return {each.question: Outcome(each.status, each.answer) for each in self.scan_all()}
 
     def count_answers(self) -> int:
         """Count the questions that are answered, or unanswered for good."""
@@ -310,7 +308,7 @@ class RunFolder(WorkFolder):
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
         """Yield what `read_predictions` gives, read from the disk at each look where it is much."""
         path = self.path / PREDICTIONS
-        if not path.exists() or path.stat().st_size <= _HELD_BYTES or self.has_shards:
+        if not path.exists() or path.stat().st_size <= _HELD_BYTES or self.shard_logs:
             yield self.read_predictions()
             return
         check_file(path)
@@ -323,14 +321,11 @@ class RunFolder(WorkFolder):
             self.drop_derived()
         return PredictionLog(self.path / file, keeps_prompts=not self.exists() or self.read_record().keeps_items)
 
-    def _shard_logs(self) -> list[str]:
+    @property
+    def shard_logs(self) -> list[str]:
+        """The logs of shards that are not merged; usually none."""
         logs = (self.path / SHARDS).glob("*.jsonl")
         return sorted(f"{SHARDS}/{path.name}" for path in logs if path.is_file() and path.stat().st_size)
-
-    @property
-    def has_shards(self) -> bool:
-        """Whether something lies in shards."""
-        return bool(self._shard_logs())
 
     def merge_shards(self) -> None:
         """Put what workers left in shards into `predictions.jsonl`.
@@ -342,7 +337,7 @@ class RunFolder(WorkFolder):
         for lock in shards.glob("*.lock"):
             with self.locked(lock.stem):
                 pass
-        if self.has_shards:
+        if self.shard_logs:
             with self.appending() as log:
                 for prediction in self.scan_all(merged=False):
                     log.append(prediction)
