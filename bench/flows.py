@@ -16,7 +16,7 @@ from medexam.programs import build_program
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
-from medexam.specs.programs.flows import FlowSpec
+from medexam.specs.programs.programs import FlowSpec
 
 SIGNATURE = "question, options -> answer: int"
 REPLY = "[[ ## reasoning ## ]]\nBecause.\n\n[[ ## answer ## ]]\n2\n\n[[ ## completed ## ]]\n{Answer: 2}"

@@ -7,7 +7,7 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Union
 
@@ -17,9 +17,10 @@ from medexam.specs.base import Spec
 from medexam.specs.dataset import ColumnsSpec
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.matrix import SHORT_FORMS
-from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kinds import KINDS, SETTINGS
-from medexam.specs.programs.own import OwnSpec
+from medexam.specs.programs.kinds import KINDS, list_settings
+from medexam.specs.programs.programs import FlowSpec, OwnSpec
+from medexam.specs.programs.steps import STEPS
+from medexam.specs.programs.words import SIDE_WORDS, TAKES, WORDS
 
 SCHEMA = Path(__file__).parents[1] / "medexam" / "specs" / "spec.schema.json"
 
@@ -62,14 +63,34 @@ def build_schema() -> dict[str, Any]:
 
 
 def _shorten_steps(parts: dict[str, Any], programs: list[Any]) -> None:
-    """Let the kind of a program stand for it in `use`, and one step for a branch."""
-    use = parts["UseStep"]["properties"]["use"]
-    use["anyOf"] = [{"enum": sorted(KINDS)}, {"type": "string"}, *programs]
-    (branches,) = (
-        choice for choice in parts["AllStep"]["properties"]["all"]["anyOf"] if choice["items"].get("type") == "array"
-    )
-    branches |= {"items": {"anyOf": [*branches["items"]["items"]["oneOf"], branches["items"]]}, "minItems": 2}
-    parts["AllStep"]["properties"]["all"] = branches
+    """Tell steps and words by what each may say, and let a text or one step stand for what it means."""
+    step, words = parts["Step"], parts["WordsSpec"]
+    step["properties"]["use"] = {
+        "description": step["properties"]["use"]["description"],
+        "anyOf": [{"enum": sorted(KINDS)}, {"type": "string"}, *programs],
+    }
+    one = {"$ref": "#/$defs/Step"}
+    step["properties"]["all"] = {
+        "description": step["properties"]["all"]["description"],
+        "type": "array",
+        "items": {"anyOf": [one, {"type": "array", "items": one}]},
+        "minItems": 2,
+    }
+    needed = {name: [name, *(["do"] if "do" in keys else [])] for name, keys in STEPS.items()}
+    steps = [_part_of(step, (name, *keys), needed[name]) for name, keys in STEPS.items()]
+    parts["Step"] = {"title": "Step", "anyOf": steps}
+    kinds = {group: [kind for kind, about in WORDS.items() if about["asks"] == group] for group in TAKES}
+    choices = [_part_of(words, ("kind", *TAKES[group]), []) for group in TAKES]
+    for choice, (group, names) in zip(choices, kinds.items(), strict=True):
+        choice["properties"]["kind"] = {"enum": names}
+        choice["required"] = ["group"] if group == "aside" else ["kind"]
+    parts["WordsSpec"] = {"title": "WordsSpec", "anyOf": [{"enum": [*WORDS, *SIDE_WORDS]}, *choices]}
+
+
+def _part_of(whole: dict[str, Any], names: Iterable[str], required: list[str]) -> dict[str, Any]:
+    """Return the schema of an object that has some of the fields of another alone."""
+    properties = {name: whole["properties"][name] for name in names}
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
@@ -80,10 +101,9 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
-    asks = getattr(model, "template", {}).get("asks")
-    sources = (*((FlowSpec, *SETTINGS[asks][::-1]) if asks else ()), model)
-    bases = [base for source in sources for base in reversed(source.__mro__) if issubclass(base, Spec)]
-    docs = {name: doc for base in bases for name, doc in _field_docs(base)}
+    docs = _docs(model)
+    if asks := getattr(model, "template", {}).get("asks"):
+        docs |= {name: _docs(source)[name] for name, source in list_settings(asks).items()}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}
     for name, field in part.get("properties", {}).items():
         field.pop("title", None)
@@ -99,6 +119,12 @@ def _describe(part: dict[str, Any], model: type[Spec]) -> None:
                 else:
                     field["anyOf"] = [item_schema, *field["anyOf"]]
                 break
+
+
+def _docs(model: type[Spec]) -> dict[str, str]:
+    """Map each field to its docs, in the words of the nearest class that has some."""
+    bases = [base for base in reversed(model.__mro__) if issubclass(base, Spec)]
+    return {name: doc for base in bases for name, doc in _field_docs(base)}
 
 
 def _field_docs(model: type[Spec]) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ from medexam.signatures.answer_format import (
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.thinking import end_turn, is_cut_in_thinking, split_thinking
 from medexam.signatures.word_files import Words
-from medexam.specs.programs.words import ReplySpec
+from medexam.specs.programs.words import WordsSpec
 
 _QUESTION = (Question, dspy.InputField())
 _RATIONALE = (str, dspy.OutputField(desc="brief reasoning about the options"))
@@ -48,7 +48,7 @@ class AnsweringProgram(ExamProgram):
     behind an empty system turn. A demonstration is a user turn and an assistant turn.
     """
 
-    def __init__(self, spec: ReplySpec, words: Words, max_tokens: int) -> None:
+    def __init__(self, spec: WordsSpec, words: Words, max_tokens: int) -> None:
         super().__init__()
         self.spec, self.turn = spec, words.turn
         self.guided = spec.answer_format == "guided"

@@ -1,15 +1,18 @@
 """Controls: programs that answer without a model, to which every model's score is compared.
 
-The blind choice and the longest option are those of Vilares and Gómez-Rodríguez (2019).
+The blind choice and the longest option are those of Vilares and Gómez-Rodríguez (2019). The files of `specs/kinds` name
+what builds them, of a spec, the language of the questions and a `ProgramContext`.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import dspy
 
+from medexam.errors import SpecError
 from medexam.programs.base import ProgramOutput
+from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question, check_question
 
 Choice = Callable[[Question], int | ProgramOutput | None]
@@ -34,26 +37,57 @@ class Control(dspy.Module):
         return self.forward(question)
 
 
-def random_choice(seed: int) -> Choice:
+def choose_at_random(spec: Any, *_: object) -> Control:
     """Choose uniformly over the options, by the seed and the question's key alone.
 
     So it is the same whichever questions are asked beside it and in whichever order.
     """
-    return lambda question: random.Random(f"{seed}:{question.key}").choice(question.option_numbers)  # noqa: S311
+    seed = spec.seed
+    return Control(lambda question: random.Random(f"{seed}:{question.key}").choice(question.option_numbers))  # noqa: S311
 
 
-def random_in_order(seed: int, questions: Iterable[Question]) -> Choice:
-    """Draw one stream of random numbers over questions in their order; none for a question that is none of them."""
-    stream = random.Random(seed)  # noqa: S311 - no secret
+def choose_in_order(spec: Any, _: object, context: Any) -> Control:
+    """Draw one stream of random numbers over a split in its order; none for a question that is none of it."""
+    stream = random.Random(spec.seed)  # noqa: S311 - no secret
+    questions = context.needed("in_order", "the questions in their order")(spec.split)
     choices = {question.key: stream.choice(question.option_numbers) for question in questions}
-    return lambda question: choices.get(question.key)
+    return Control(lambda question: choices.get(question.key))
 
 
-def blind_choice(number: int) -> Choice:
+def choose_blindly(spec: Any, *_: object) -> Control:
     """Choose the same printed number always; none where the question has no such option."""
-    return lambda question: number if number in question.option_numbers else None
+    number = spec.option
+    return Control(lambda question: number if number in question.option_numbers else None)
 
 
-def longest_choice(question: Question) -> int:
+def choose_longest(*_: object) -> Control:
     """Choose the first of the longest options, in characters of the stored text (the control Length)."""
-    return max(question.options, key=lambda option: len(option.text)).number
+    return Control(lambda question: max(question.options, key=lambda option: len(option.text)).number)
+
+
+def abstain(*_: object) -> Control:
+    """Choose nothing."""
+    return Control(lambda _: None)
+
+
+def choose_most_relevant(_spec: object, _language: object, context: Any) -> Control:
+    """Choose the option whose best passage is the most relevant, of equal ones the first, and keep that passage.
+
+    Unanswered where no option finds a passage. The IR solver of Vilares and Gómez-Rodríguez (2019).
+    """
+    finder: PassageFinder = context.needed("finder", "a finder of passages")
+
+    def choose(question: Question) -> ProgramOutput:
+        best = {number: hits[0] for number, hits in finder.find_per_option(question).items() if hits}
+        answer = max(best, key=lambda number: best[number].score, default=None)
+        return ProgramOutput(answer=answer, hits=[] if answer is None else [best[answer]])
+
+    return Control(choose)
+
+
+def refuse_imported(spec: Any, *_: object) -> Control:
+    """Refuse to ask what was imported."""
+    raise SpecError(
+        f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam report` "
+        "shows the run"
+    )

@@ -15,7 +15,7 @@ from medexam.programs.base import ExamProgram, ProgramOutput, shown_inputs, user
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.word_files import Words
-from medexam.specs.programs.words import LikelihoodSpec, ScoreNorm
+from medexam.specs.programs.words import ScoreNorm, WordsSpec
 
 _MIN_K = 0.2
 """Share of an option's tokens that `min_k` looks at, rounded up."""
@@ -35,7 +35,7 @@ class OptionLikelihood(ExamProgram):
     the spec's `abstain_below`.
     """
 
-    def __init__(self, spec: LikelihoodSpec, words: Words) -> None:
+    def __init__(self, spec: WordsSpec, words: Words) -> None:
         super().__init__()
         self.spec = spec
         context, *premise = words.parts.values()

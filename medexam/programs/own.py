@@ -38,7 +38,7 @@ from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
 from medexam.signatures.span_alignment import find_span
 from medexam.specs.base import PROGRAMS
-from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec
+from medexam.specs.programs.programs import ADAPTERS, ModuleSpec, OwnSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""

@@ -4,10 +4,9 @@ Which passages belong to a question is looked up once, before anything is asked;
 The models that read and their batches are somebody else's business.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from medexam.programs.base import ProgramOutput
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage
 from medexam.text import split_sentences
@@ -63,17 +62,3 @@ def shown_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "\n\n".join(map(shown_text, value))
     return value.passage.text if isinstance(value, Hit) else str(value)
-
-
-def most_relevant(finder: PassageFinder) -> Callable[[Question], ProgramOutput]:
-    """Choose the option whose best passage is the most relevant, of equal ones the first, and keep that passage.
-
-    Unanswered where no option finds a passage. The IR solver of Vilares and Gómez-Rodríguez (2019).
-    """
-
-    def choose(question: Question) -> ProgramOutput:
-        best = {number: hits[0] for number, hits in finder.find_per_option(question).items() if hits}
-        answer = max(best, key=lambda number: best[number].score, default=None)
-        return ProgramOutput(answer=answer, hits=[] if answer is None else [best[answer]])
-
-    return choose

@@ -1,7 +1,7 @@
 """Questions that are answered in words: each format in the words of its own, a short answer, a literal quotation."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dspy
 
@@ -12,7 +12,7 @@ from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan
 from medexam.signatures.word_files import Words, fill_task
-from medexam.specs.programs.words import TaskSpec
+from medexam.specs.programs.words import WordsSpec
 from medexam.text import split_sentences
 
 _FIRST, _LAST = "[", " - "
@@ -23,11 +23,10 @@ _NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
 class TaskProgram(AskingProgram):
     """Base of the programs that answer in words, with a predictor for each group of them."""
 
-    def __init__(self, spec: TaskSpec, words: Words, max_tokens: int | None) -> None:
-        """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
+    def __init__(self, spec: WordsSpec, words: Words, budget: Mapping[str, int]) -> None:
+        """Make the program; `budget` is the tokens of a reply by group of words."""
         super().__init__()
         self.system, self.guided = words.system, spec.answer_format == "guided"
-        budget = spec.budget(max_tokens)
         self.by_group = {
             group: dspy.Predict(dspy.Signature("question -> answer", template), max_tokens=budget[group])
             for group, template in words.parts.items()

@@ -15,7 +15,7 @@ from .loading import load_document as load_document
 from .loading import parse_overrides as parse_overrides
 from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
-from .programs.base import ProgramSpec as ProgramSpec
-from .programs.base import RetrievingSpec as RetrievingSpec
 from .programs.needs import EngineNeeds as EngineNeeds
+from .programs.programs import ProgramSpec as ProgramSpec
+from .programs.programs import RetrievingSpec as RetrievingSpec
 from .retriever import RetrieverSpec as RetrieverSpec

@@ -10,7 +10,7 @@ from medexam.specs.dataset import DatasetSpec, PartSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.programs.kinds import KINDS, AnyProgram
 from medexam.specs.programs.needs import Metric, OptimizerKind
-from medexam.specs.programs.words import TASKS
+from medexam.specs.programs.words import WORDS
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -145,7 +145,7 @@ class CellSpec(Spec):
                 "leave samples, orders and combine out"
             )
         if asking.forms is not None and form not in asking.forms:
-            kinds = [kind for kind, (answered, *_) in TASKS.items() if form == answered]
+            kinds = [kind for kind, words in WORDS.items() if (words["asks"], words["form"]) == ("task", form)]
             raise SpecError(
                 f"program {program.kind} does not answer {name}{'' if kinds else ', an exam'}: set program.kind to "
                 f"{' or '.join(kinds) or 'zero_shot'}, or ask a data set of the form {' or '.join(asking.forms)}"

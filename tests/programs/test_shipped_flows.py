@@ -41,7 +41,7 @@ def test_the_steps_of_a_kind_are_the_kind(program, medexam) -> None:
         spec.asking.engine_needs,
         spec.budget(None),
     )
-    assert steps.asking.optimizers == spec.asking.optimizers
+    assert steps.asking.saved_as == spec.asking.saved_as
 
 
 def test_settings_are_shown_in_their_places(medexam) -> None:

@@ -33,10 +33,10 @@ from medexam.retrievers.base import Hit, Passage
 from medexam.signatures.word_files import describe_words
 from medexam.specs import CellSpec, ProgramSpec
 from medexam.specs.base import PROGRAMS
-from medexam.specs.programs.flows import StepPart
 from medexam.specs.programs.needs import RetrievalSettings
-from medexam.specs.programs.own import ADAPTERS
-from medexam.specs.programs.steps import NEAREST, AskStep
+from medexam.specs.programs.programs import ADAPTERS, StepPart
+from medexam.specs.programs.steps import NEAREST
+from medexam.specs.programs.words import WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 _MOST_CALLS = 16
@@ -182,13 +182,16 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
             words["loaded"]["nearest"] = nearest_identity(**nearest)
         if asking.words is not None and (turn := describe_words(asking.words, language).get("turn")):
             words["turn"] = turn
-    elif asking.words is not None and program.flow is None:
-        words |= describe_words(asking.words, language)
     if (flow := program.flow) is not None:
         parts = flow.parts.values()
         sources = {part.name: hash_source(part.own_module, PROGRAMS) for part in parts if part.own_module is not None}
         words |= {
-            "parts": {part.name: asked_words(part.program, language) for part in (parts if flow.loads is None else ())},
+            "parts": {
+                part.name: describe_words(part.asked.files(part.output), language)
+                if isinstance(part.asked, WordsSpec)
+                else asked_words(part.asked, language)
+                for part in (parts if flow.loads is None else ())
+            },
             "asked_with": {part.name: _step_words(part, language) for part in parts},
             "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in flow.combining_code},
         }
@@ -197,12 +200,10 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
 
 def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
     step = part.step
-    if not isinstance(step, AskStep):
-        return {}
     try:
         words = step.read_words(language)
         if step.cite is not None:
-            words["cite"] = describe_words(step.cite.files, language)
+            words["cite"] = describe_words(step.cite.files("str"), language)
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None
     if step.nearest is not None:

@@ -28,30 +28,14 @@ from medexam.programs.steps.parts import AskedAside
 from medexam.programs.wrapping import Voting, orders_of
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.specs.programs.fields import added_lists
-from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.steps import (
-    QUESTION_FIELDS,
-    AllStep,
-    AskingStep,
-    AskStep,
-    Condition,
-    ConditionStep,
-    DropStep,
-    EachStep,
-    Limit,
-    RepeatStep,
-    RetrieveStep,
-    Steps,
-    WhenStep,
-    walk_steps,
-)
+from medexam.specs.programs.programs import FlowSpec, StepPart
+from medexam.specs.programs.steps import QUESTION_FIELDS, Condition, Limit, Step, Steps, added_lists, walk_steps
 
 _ALL = ""
 """Stands for all models."""
 
 
-def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
+def repeated(step: Step, program: AskingProgram) -> AskingProgram:
     """Return a program that is asked as often as the samples and orders of a step say, if it has none of its own."""
     return Voting(program, step.samples, step.orders) if step.votes else program
 
@@ -73,7 +57,7 @@ class StepProgram(AskingProgram):
         """
         super().__init__()
         self.spec = spec
-        repeated_steps = [step.do for _, step in walk_steps(spec.steps) if isinstance(step, RepeatStep)]
+        repeated_steps = [step.do for _, step in walk_steps(spec.steps) if step.repeat]
         self._plan = SimpleNamespace(
             spec=spec,
             parts=spec.parts,
@@ -82,7 +66,7 @@ class StepProgram(AskingProgram):
             rules=rules,
             lists=tuple(added_lists(spec.steps)),
             # Whether passages are looked up round after round.
-            looks_again=any(isinstance(step, RetrieveStep) for do in repeated_steps for _, step in walk_steps(do)),
+            looks_again=any(step.retrieve for do in repeated_steps for _, step in walk_steps(do)),
         )
         own = [program for program in programs.values() if isinstance(program, OwnProgram)]
         reads = any(getattr(program, "reads_options", False) for program in programs.values())
@@ -120,20 +104,21 @@ class StepProgram(AskingProgram):
             step_place, times = f"{place}.{position}", 1
             branches = step.branches.items()
             inner = [self._count(branch, f"{step_place}.{name}", question, lists) for name, branch in branches]
-            match step:
-                case AskingStep():
+            match step.step:
+                case "ask" | "use":
                     inner, times = [self._count_part(self.spec.parts[step_place], question)], step.samples
                     if isinstance(question, Question):
                         times *= len(orders_of(question, step.orders))
-                case RetrieveStep(add=None):
+                case "retrieve" if step.add is None:
                     # How many entries passages have at most.
                     lists[step.rename or "passages"] = step.k
-                case ConditionStep():
+                case "when" | "unless":
                     inner = [reduce(or_, inner)]
-                case EachStep():
-                    times = step.most or lists.get(step.each, len(question.options) if step.each == "options" else 1)
-                case RepeatStep():
-                    times = step.repeat
+                case "each":
+                    entries = len(question.options) if step.each == "options" else 1
+                    times = step.most or lists.get(step.field, entries)
+                case "repeat":
+                    times = step.repeat or 1
             for counts in inner:
                 calls.update({name: count * times for name, count in counts.items()})
         return calls
@@ -181,9 +166,9 @@ class _Scope:
             raise _EmptyFieldError
         return value
 
-    def holds(self, condition: Condition) -> bool:
+    def holds(self, condition: Condition | None) -> bool:
         """Return whether a condition holds; none does of a field that is missing or empty."""
-        name = condition.field if isinstance(condition, Limit) else condition
+        name = condition.field if isinstance(condition, Limit) else condition or ""
         if self.fields.get(name, name if name in QUESTION_FIELDS else None) is None:
             return False
         value: float = self.read(name)
@@ -240,43 +225,43 @@ class _Course:
             fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
         return outcome.copy(**fields, fields=None)
 
-    async def _do(self, steps: Steps, place: str, scope: _Scope) -> None:  # noqa: C901 - a case for each step
+    async def _do(self, steps: Steps, place: str, scope: _Scope) -> None:
         for position, step in enumerate(steps):
             step_place = f"{place}.{position}"
-            match step:
-                case AskingStep():
+            match step.step:
+                case "ask" | "use":
                     await self._ask(self.plan.parts[step_place], scope)
-                case RetrieveStep():
+                case "retrieve":
                     await self._retrieve(step, scope)
-                case DropStep():
-                    worst = scope.read(step.drop)
+                case "drop":
+                    worst = scope.read(step.field)
                     numbers = getattr(scope.question, "option_numbers", ())
                     scope.leave([one for one in numbers if one not in (worst if isinstance(worst, list) else [worst])])
-                case EachStep():
+                case "each":
                     await self._each(step, step_place, scope)
-                case RepeatStep():
-                    for _ in range(step.repeat):
+                case "repeat":
+                    for _ in range(step.repeat or 1):
                         self.rounds += [[]] if self.plan.looks_again else []
                         await self._do(step.do, f"{step_place}.do", scope)
                         if step.until is not None and scope.holds(step.until):
                             break
                         if step.as_long_as is not None and not scope.holds(step.as_long_as):
                             break
-                case ConditionStep():
-                    if scope.holds(getattr(step, step.step)) == isinstance(step, WhenStep):
+                case "all":
+                    await self._all(step, step_place, scope)
+                case _:
+                    if scope.holds(step.condition) == (step.step == "when"):
                         await self._do(step.do, f"{step_place}.do", scope)
                     else:
                         await self._do(step.otherwise or (), f"{step_place}.else", scope)
-                case AllStep():
-                    await self._all(step, step_place, scope)
 
-    async def _each(self, step: EachStep, place: str, scope: _Scope) -> None:
+    async def _each(self, step: Step, place: str, scope: _Scope) -> None:
         """Do steps for each entry, and keep those for which a condition holds then."""
-        entries = scope.read(step.each)
+        entries = scope.read(step.field)
         entries = (entries.splitlines() if step.each == "options" else entries)[: step.most]
         kept_places = []
         first = step.do[0]
-        if isinstance(first, RetrieveStep) and first.retrieve == step.name:
+        if first.retrieve == step.name:
             # All at once: a search has most of its costs once.
             await self._search([str(entry) for entry in entries], first.k)
         for position, entry in enumerate(entries):
@@ -290,13 +275,13 @@ class _Course:
             numbers = getattr(scope.question, "option_numbers", ())
             scope.leave([numbers[position] for position in kept_places] if numbers else ())
         else:
-            scope.fields[step.each] = [entries[position] for position in kept_places]
+            scope.fields[step.field] = [entries[position] for position in kept_places]
 
     async def _ask(self, part: StepPart, scope: _Scope) -> None:
         """Ask what a step asks, and write its outputs."""
         step, program, question = part.step, self.programs[f"{part.name}_"], scope.question
         inputs = scope.fields
-        if isinstance(step, AskStep):
+        if step.ask is not None:
             inputs = {name: inputs[name] for name in step.signature.inputs if name in inputs}
             if None in inputs.values():
                 raise _EmptyFieldError
@@ -314,7 +299,7 @@ class _Course:
                 outcome = ProgramOutput.of(await program.acall(question=question))
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
-        if part.program.kind == "abstain" and scope.answering is not None:
+        if step.abstains and scope.answering is not None:
             outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
         self._write(step, outcome, scope)
         if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():
@@ -326,7 +311,7 @@ class _Course:
             if follow_up.answer is None and follow_up.query in inputs.values():
                 self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
 
-    def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope) -> None:
+    def _write(self, step: Step, outcome: ProgramOutput, scope: _Scope) -> None:
         answer = outcome.answer if isinstance(self.question, Question) else outcome.text
         outputs = outcome.fields or {"rationale": outcome.rationale}
         values = {name: answer if name == "answer" else outputs.get(name) for name in step.outputs}
@@ -340,12 +325,12 @@ class _Course:
         if step.rename is None and "answer" in values:
             scope.answering = outcome
 
-    async def _retrieve(self, step: RetrieveStep, scope: _Scope) -> None:
+    async def _retrieve(self, step: Step, scope: _Scope) -> None:
         self.looked_up = True
         if self.plan.finder is not None:
             hits_by_query = [list(self.plan.finder.find(self.question))]
         else:
-            text = scope.read(step.retrieve)
+            text = scope.read(step.field)
             queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
             hits_by_query = await self._search(queries, step.k)
             if self.rounds:
@@ -369,11 +354,11 @@ class _Course:
             self.hits_by_query |= {(query, k): hits for query, hits in zip(new, hits, strict=True)}
         return [self.hits_by_query.get((query, k), []) for query in queries]
 
-    async def _all(self, step: AllStep, place: str, scope: _Scope) -> None:
+    async def _all(self, step: Step, place: str, scope: _Scope) -> None:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
         before, lists = scope.inside(), [name for name in self.plan.lists if scope.fields[name] is not None]
         branches: list[_Scope] = []
-        for position, branch in enumerate(step.all):
+        for position, branch in enumerate(step.all or ()):
             inner = before.inside(**{name: list(before.fields[name]) for name in lists})
             inner.answering = None if step.combine is not None else before.answering
             try:

@@ -26,8 +26,8 @@ from medexam.retrievers.base import Hit
 from medexam.signatures import split_thinking
 from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.base import PROGRAMS
-from medexam.specs.programs.steps import NEAREST, AskStep, SignatureText
-from medexam.specs.programs.words import AsideSpec
+from medexam.specs.programs.steps import NEAREST, SignatureText, Step
+from medexam.specs.programs.words import WordsSpec
 
 _REACT_TURNS = 4
 """How often `by: react` looks up before it answers, at most."""
@@ -74,14 +74,14 @@ class AskedSignature(OwnProgram):
         return outcome
 
 
-def make_module(step: AskStep, language: Language, *, looks_up: bool) -> dspy.Module:
+def make_module(step: Step, language: Language, *, looks_up: bool) -> dspy.Module:
     """Make what asks a step's signature, with its instructions and demonstrations.
 
     Raises `SpecError` if the signature is none, or a file cannot be read.
     """
     words = step.read_words(language)
     try:
-        signature = dspy.Signature(step.ask, words.get("instructions"))
+        signature = dspy.Signature(step.ask or "", words.get("instructions"))
     except Exception as error:
         raise SpecError(f"ask {step.ask!r}: {error}") from None
     match step.by:
@@ -120,7 +120,7 @@ def _search(query: str) -> str:
 class AskedAside(AskingProgram):
     """A predictor in one group of words: for a verdict, chosen of two words, for a text, or for a list of queries."""
 
-    def __init__(self, spec: AsideSpec, signature: SignatureText, words: Words) -> None:
+    def __init__(self, spec: WordsSpec, signature: SignatureText, words: Words) -> None:
         super().__init__()
         self._system = words.system
         self._spec = spec
@@ -128,7 +128,7 @@ class AskedAside(AskingProgram):
         self._reads = signature.inputs
         (self._output, self._type) = next(iter(signature.outputs.items()))
         asked = dspy.Signature("question -> answer", words.parts[spec.group])
-        self.respond = dspy.Predict(asked, max_tokens=spec.budget(None))
+        self.respond = dspy.Predict(asked, max_tokens=spec.budget(None, self._type))
         self._at_first = None if spec.at_first is None else words.parts[spec.at_first]
 
     async def aforward(self, question: Asked) -> ProgramOutput:

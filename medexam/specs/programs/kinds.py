@@ -4,10 +4,10 @@ A strategy is a file: one of `specs/kinds`, one that a spec names (`./mine.yaml`
 package names in the entry point group `medexam.kinds`. A file has `help`, `asks` (whose settings a spec may set too:
 `reply`, `likelihood`, `task` or `module`), `parameters`, and `steps` in which `$name` stands for what a parameter is. A
 step with `only: {name: value}` is there if the parameter has that value, or one of a list of values; `set` stands for
-any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`.
+any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`. A file of a
+kind that is code names what builds it by `calls`, in place of `asks` and `steps`.
 
-A kind that is code is a `ProgramSpec` that an entry point of the group `medexam.programs` names; its `builder` makes
-the program.
+Any other kind that is code is a `ProgramSpec` that an entry point of the group `medexam.programs` names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,41 +23,39 @@ from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
 from medexam.specs.base import KIND_FILES, PROGRAMS, Added, PlacedError, Spec, advise, parse_yaml
-from medexam.specs.dataset import STORED
-from medexam.specs.programs.base import LABELS, PositiveInt, ProgramSpec
-from medexam.specs.programs.controls import CONTROLS, ImportedSpec
-from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.needs import Asking
-from medexam.specs.programs.own import ModuleSpec, OwnSpec
-from medexam.specs.programs.steps import STEPS, AskingStep
-from medexam.specs.programs.words import LikelihoodSpec, ReplySpec, TaskSpec
+from medexam.specs.dataset import STORED, Split
+from medexam.specs.programs.needs import Asking, PositiveInt
+from medexam.specs.programs.programs import (
+    LABELS,
+    FlowSpec,
+    ImportedSpec,
+    ModuleSpec,
+    OwnSpec,
+    ProgramSpec,
+    RetrievingSpec,
+)
+from medexam.specs.programs.steps import Step
+from medexam.specs.programs.words import TAKES, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]
 _FILES = sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml"))
 _TYPES: Mapping[str, Any] = {
     "count": PositiveInt,
+    "seed": int,
     "share": Annotated[float, Field(gt=0, lt=1)],
     "switch": bool,
     "text": str,
     "file": str | Path,
     "language": Language,
+    "split": Split,
     "retriever": RetrieverSpec,
 }
 """Type of a parameter in a file -> that of a field; a list holds the choices."""
 _BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
 """What steps and their words have without being told."""
-
-
-SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
-    "reply": (ReplySpec, AskingStep, FlowSpec),
-    "likelihood": (LikelihoodSpec,),
-    "task": (TaskSpec,),
-    "module": (ModuleSpec,),
-}
-"""What a file asks -> the class whose fields a spec may set, and those of which it may set some."""
-_BESIDE = ("samples", "orders", "reading", "load")
-"""What may be set beside the words of a reply."""
+_BESIDE: Mapping[str, type[Spec]] = {"samples": Step, "orders": Step, "reading": FlowSpec, "load": FlowSpec}
+"""What may be set beside the words of a reply -> the class that has it."""
 
 
 class KindSpec(ProgramSpec):
@@ -167,7 +165,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _read_kind(path: Path, kind: str) -> type[KindSpec]:
+def _read_kind(path: Path, kind: str) -> type[ProgramSpec]:
     """Make the class of a kind of its file; raises `SpecError` if it cannot be read, or is no such file."""
     try:
         return _make_kind(path, kind, path.stat().st_mtime_ns)
@@ -181,26 +179,34 @@ def _read_kind(path: Path, kind: str) -> type[KindSpec]:
 
 
 @lru_cache(maxsize=256)
-def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
+def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    template.setdefault("parameters", {})
-    if others := template.keys() - {"help", "asks", "parameters", "steps"}:
+    parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
+    if others := template.keys() - {"help", "parameters", *(("calls",) if calls else ("asks", "steps"))}:
         raise KeyError(*others)
-    settings = [(of, name) for of in SETTINGS[template["asks"]] for name in of.model_fields]
-    fields: Tree = {
-        name: (of.model_fields[name].annotation, of.model_fields[name])
-        for of, name in settings
-        if name in _BESIDE or of not in (AskingStep, FlowSpec)
-    }
-    fields |= {name: _field(parameter) for name, parameter in template["parameters"].items()}
-    fields["kind"] = (Literal[kind], kind)
-    if kind != path.stem:
+    fields: Tree = {}
+    for name, source in {} if calls else list_settings(template["asks"]).items():
+        field = source.model_fields[name]
+        ships = "paper" if name == "prompt" and template["asks"] != "task" else field
+        fields[name] = (field.annotation, ships)
+    fields |= {name: _field(parameter) for name, parameter in parameters.items()} | {"kind": (Literal[kind], kind)}
+    if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
     title = "".join(word.capitalize() for word in path.stem.split("_"))
+    base = KindSpec if not calls else RetrievingSpec if "retriever" in parameters else ProgramSpec
     make: Any = create_model  # type checkers know no class that is made of a file
-    spec: type[KindSpec] = make(f"{title}Kind", __base__=KindSpec, __doc__=template["help"], **fields)
-    spec.template = template
+    spec: type[ProgramSpec] = make(f"{title}Kind", __base__=base, __doc__=template["help"], **fields)
+    kind_class: Any = spec
+    kind_class.template, kind_class.builder = template, calls
+    _ = calls or template["steps"]
     return spec
+
+
+def list_settings(asks: str) -> dict[str, type[Spec]]:
+    """Map each field that a spec may set of what a file `asks` to the class that has it."""
+    if asks == "module":
+        return dict.fromkeys(ModuleSpec.model_fields.keys() - {"kind"}, ModuleSpec)
+    return {**dict.fromkeys(TAKES[asks], WordsSpec), **(_BESIDE if asks == "reply" else {})}
 
 
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -217,7 +223,6 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
     {
         **{path.stem: _read_kind(path, path.stem) for path in _FILES},
-        **CONTROLS,
         "flow": FlowSpec,
         "imported": ImportedSpec,
     }
@@ -286,6 +291,5 @@ else:
     """The `program` part of a spec."""
 
 # What a step uses is a program, and steps stand in steps.
-_NESTED: tuple[type[Spec], ...] = (*STEPS.values(), FlowSpec)
-for nested in _NESTED:
+for nested in (Step, FlowSpec):
     nested.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})

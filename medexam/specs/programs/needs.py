@@ -3,18 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
 
 from medexam.questions import Language
 from medexam.specs.catalogue import Form
 from medexam.specs.retriever import RetrieverSpec
 
+PositiveInt = Annotated[int, Field(ge=1)]
 AnswerFormat = Literal["free", "guided"]
 AnswerForm = Literal["braces", "angles"]
 Query = Literal["stem", "stem_and_options", "per_option"]
 OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
 Metric = Literal["accuracy", "exam_score", "log_probability"]
 """What an optimizer chooses by."""
+MODULE = "module"
+"""The kind under which optimized modules are saved, whatever they are called."""
 AnyQuery = Query | Literal["written"]
 
 
@@ -110,14 +115,8 @@ class Asking:
     """Whether some of its replies are drawn at a temperature of its own."""
     votes: bool = False
     """Whether several answers to a question become one, which takes numbered options."""
-    asks_aside: bool = False
-    """Whether it asks something beside the question."""
-    optimizers: tuple[OptimizerKind, ...] = ()
-    """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
-    optimized_for: tuple[Metric, ...] = ("accuracy", "exam_score")
-    """What its candidates can be chosen by."""
-    takes_labels: bool = False
-    """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
+    optimizable: bool = False
+    """Whether an optimizer can improve its instructions and demonstrations."""
     saved_as: Mapping[str, Any] = field(default_factory=dict)
     """What an optimized program's file says of it; only a program of the same loads it."""
     codes: tuple[str, ...] = ()
@@ -128,6 +127,30 @@ class Asking:
     """The local model that it has texts read by; None where it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
+
+    @property
+    def optimizers(self) -> tuple[OptimizerKind, ...]:
+        """Those of DSPy's optimizers that can improve its instructions and demonstrations.
+
+        Only replies of the model say what each predictor of a module is asked: a solved question does not.
+        """
+        every: tuple[OptimizerKind, ...] = get_args(OptimizerKind) if self.optimizable else ()
+        return tuple(kind for kind in every if not self._is_module or kind not in ("labeled", "knn"))
+
+    @property
+    def optimized_for(self) -> tuple[Metric, ...]:
+        """What its candidates can be chosen by."""
+        metrics: tuple[Metric, ...] = get_args(Metric)
+        return metrics[:2] if self._is_module else metrics
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
+        return not self._is_module and self.saved_as.get("kind") != "chain_of_thought"
+
+    @property
+    def _is_module(self) -> bool:
+        return self.saved_as.get("kind") == MODULE
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
-"""The steps of programs in YAML, over one set of named fields.
+"""The steps of programs in YAML, over one set of named fields: what a step may say, which fields it reads and writes.
 
-A DSPy signature says what a step reads and writes; the first field of a step's class names the step. Anything that
+A DSPy signature says what a step reads and writes; the key that names the step stands first in `STEPS`. Anything that
 steps cannot say is Python through `use`, `by` or `combine`.
 """
 
+import ast
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, Union, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
 
 import yaml
 from pydantic import (
@@ -17,6 +19,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    ModelWrapValidatorHandler,
     StringConstraints,
     Tag,
     model_validator,
@@ -24,25 +27,33 @@ from pydantic import (
 
 from medexam.errors import SpecError
 from medexam.questions import Language
-from medexam.specs.base import PROGRAMS, Spec, part_of, short_name
-from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerFormat, Query
-from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, CiteSpec, Orders, ReplySpec
+from medexam.specs.base import PROGRAMS, PlacedError, Spec, part_of, short_name
+from medexam.specs.programs.needs import AnswerFormat, PositiveInt, Query
+from medexam.specs.programs.words import Orders, VariantSpec, WordsSpec
+from medexam.text import nearest
 
 if TYPE_CHECKING:
-    AnyProgram = ProgramSpec
+    from medexam.specs.programs.programs import ProgramSpec as AnyProgram
 
-QUESTION_FIELDS: Mapping[str, str] = {
-    "question": "str",
-    "stem": "str",
-    "options": "str",
-    "option_numbers": "list[int]",
-    "context": "str",
-    "language": "str",
-}
+Types = dict[str, str]
+"""Name of each field -> its type, as a signature writes it."""
+QUESTION_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "question": "str",
+        "stem": "str",
+        "options": "str",
+        "option_numbers": "list[int]",
+        "context": "str",
+        "language": "str",
+    }
+)
 """The fields that every question has, with their types."""
+VOTE_FIELDS: Types = {"agreement": "float", "tied": "bool"}
+"""What a vote writes beside its answer: the share of the votes that it has, and whether another has as many."""
 PASSAGES = "passages"
 """The field that look-ups write."""
+_HITS = "list[passage]"
+_OPTIONS = "list[option]"
 By = Literal["predict", "chain_of_thought", "react"]
 BY: tuple[str, ...] = get_args(By)
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
@@ -51,10 +62,22 @@ NEAREST = "minilm"
 Combine = Literal["vote", "mean_probability"]
 COMBINE: tuple[str, ...] = get_args(Combine)
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
+_ASKING = ("model", "samples", "orders", "temperature", "as", "add")
+STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "ask": (*_ASKING, "by", "max_tokens", "answer_format", "instructions", "demos", "nearest", "words", "cite"),
+        "use": _ASKING,
+        "retrieve": ("k", "as", "add", "numbered", "query", "query_language"),
+        "each": ("name", "most", "keep", "do"),
+        "repeat": ("until", "while", "do"),
+        "when": ("do", "else"),
+        "unless": ("do", "else"),
+        "drop": (),
+        "all": ("combine",),
+    }
+)
+"""Name of a step -> the keys that it may have beside its name."""
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
-_QUOTED = r"\"[^\"]*\"|'[^']*'"
-_PART = re.compile(rf"(?:{_QUOTED}|\[(?:[^\[\]]|\[[^\[\]]*\])*\]|[^,\[\]])+")
-"""What stands between the commas of a signature that are in no brackets or quotes."""
 
 
 class SignatureText(NamedTuple):
@@ -67,15 +90,17 @@ class SignatureText(NamedTuple):
 @lru_cache(maxsize=1024)
 def read_signature(text: str) -> SignatureText:
     """Read a signature such as `question, options -> answer: int`; raises `ValueError` if it is none."""
-    sides = []
-    for side in text.partition("->")[::2]:
-        parts = [part.partition(":")[::2] for part in _PART.findall(side) if part.strip()]
-        sides.append({name.strip(): kind.strip() or "str" for name, kind in parts})
-        if bad := next((name for name in sides[-1] if not name.isidentifier()), None):
-            raise ValueError(f"{bad!r} is not a field of a signature: write names with commas between them")
-    signature = SignatureText(*sides)
-    if not signature.inputs or not signature.outputs:
+    try:
+        sides: Any = [ast.parse(f"def signature({side}): ...").body[0] for side in text.partition("->")[::2]]
+    except SyntaxError:
+        sides = []
+    fields = [
+        {field.arg: ast.unparse(field.annotation) if field.annotation else "str" for field in side.args.args}
+        for side in sides
+    ]
+    if not fields or not all(fields):
         raise ValueError(f"{text!r} is not a signature, such as 'question, options -> answer: int'")
+    signature = SignatureText(*fields)
     if twice := signature.inputs.keys() & signature.outputs.keys():
         raise ValueError(f"{text!r} reads and writes {', '.join(sorted(twice))}: give the output a name of its own")
     return signature
@@ -88,7 +113,8 @@ def _check_count(steps: tuple[Any, ...], least: int = 1) -> tuple[Any, ...]:
     return steps
 
 
-_ANY, _SEVERAL = AfterValidator(_check_count), AfterValidator(lambda branches: _check_count(branches, 2))
+Steps = Annotated[tuple["Step", ...], AfterValidator(_check_count)]
+Branch = Annotated[Steps, BeforeValidator(lambda branch: [branch] if isinstance(branch, Mapping | Spec) else branch)]
 
 
 class Limit(Spec):
@@ -109,28 +135,37 @@ class Limit(Spec):
 
 
 Condition = Annotated[
-    Annotated[FieldName, Tag("a field")] | Annotated[Limit, Tag("a limit")],
-    Discriminator(lambda value: "a field" if isinstance(value, str) else "a limit"),
+    Annotated[FieldName, Tag("(a field)")] | Annotated[Limit, Tag("(a limit)")],
+    Discriminator(lambda value: "(a field)" if isinstance(value, str) else "(a limit)"),
 ]
 
 
-class StepSpec(Spec):
-    """Base of the steps."""
+class Step(VariantSpec):
+    """A step of a program; `STEPS` says which keys stand beside the one that names it."""
 
-    model_config = ConfigDict(validate_by_alias=True, validate_by_name=True, serialize_by_alias=True)
-    step: ClassVar[str]
-    """The field that tells the step from the others."""
-
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """The steps inside this one, by their place in it."""
-        inner = {"do": getattr(self, "do", None), "else": getattr(self, "otherwise", None)}
-        return {name: steps for name, steps in inner.items() if steps is not None}
-
-
-class AskingStep(StepSpec):
-    """Base of the steps that ask; each field but the first changes how."""
-
+    model_config = ConfigDict(serialize_by_alias=True)
+    ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)] | None = None
+    """Ask a DSPy signature such as `question, options, passages -> answer: int`: what is read among the fields, and
+    what is written."""
+    use: "AnyProgram | None" = None
+    """Let any program answer, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps; it
+    writes `answer`, and `rationale` if it reasons."""
+    retrieve: FieldName | None = None
+    """Look up passages by a field: a text, or a list of texts."""
+    each: FieldName | None = None
+    """Do steps for each entry of a list among the fields, or of `options`, the lines of the question's options; what
+    they write is gone after each, but for what they `add`."""
+    repeat: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Do steps again and again, so often at most."""
+    when: Condition | None = None
+    """Do steps if a condition holds: a field is true or not empty, or a number in a limit."""
+    unless: Condition | None = None
+    """Do steps if a condition does not hold."""
+    drop: FieldName | None = None
+    """Leave an option out of the question for the steps that follow, by a field with its number, an int or a list[int];
+    the others keep their numbers, and one option is always left."""
+    all: Annotated[tuple[Branch, ...], AfterValidator(lambda branches: _check_count(branches, 2))] | None = None
+    """Do branches side by side, two or more: a step each, or a list of steps; each sees the fields as they were."""
     model: str | None = None
     """One of the experiment's `models`; None: its `model`."""
     samples: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -142,38 +177,10 @@ class AskingStep(StepSpec):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """That of this step; None: the model's."""
     rename: Annotated[FieldName | None, Field(alias="as")] = None
-    """What the step's one output is called among the fields; None: as the signature says."""
+    """What the step's one output, or the passages, are called among the fields; None: as the signature says, or
+    `passages`."""
     add: FieldName | None = None
-    """A list that the step's one output is added to, which is empty at first; None: the output is a field itself."""
-
-    @model_validator(mode="after")
-    def _one_name(self) -> Self:
-        if self.rename is not None and self.add is not None:
-            raise ValueError("`as` renames a field, and `add` extends a list: leave one out")
-        return self
-
-    @property
-    def outputs(self) -> Mapping[str, str]:
-        """Name of each field that it writes -> its type."""
-        raise NotImplementedError
-
-    @property
-    def called(self) -> str:
-        """What its predictors are called by."""
-        return self.rename or self.add or next(iter(self.outputs))
-
-    @property
-    def votes(self) -> bool:
-        """Whether several replies make its answer."""
-        return self.samples > 1 or self.orders != "given"
-
-
-class AskStep(AskingStep):
-    """Ask a DSPy signature."""
-
-    step: ClassVar[str] = "ask"
-    ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)]
-    """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
+    """A list that the step's one output, or each new passage, is added to, which is empty at first; None: a field."""
     by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
     """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), or a class of modules that
     takes a signature."""
@@ -187,35 +194,67 @@ class AskStep(AskingStep):
     """Solved examples, each a mapping of the signature's fields; or a YAML or JSON file of them."""
     nearest: PositiveInt | None = None
     """How many of `demos` a question is shown, those whose `question` is nearest to it; None: all, to each."""
-    words: AnyWords | None = None
+    words: WordsSpec | None = None
     """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
     is asked beside the question, such as `helps`; None: in DSPy's words."""
-    cite: CiteSpec | None = None
+    cite: (
+        Annotated[
+            WordsSpec, BeforeValidator(lambda cite: {"group": "cite", **cite} if isinstance(cite, Mapping) else cite)
+        ]
+        | None
+    ) = None
     """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`, with
     `words`: `{}`, or words; None names none."""
+    k: PositiveInt = 2
+    """Passages for each text; the paper's 2."""
+    numbered: bool = False
+    """Whether each passage begins with its number, such as `[2]`, by which a model can name it."""
+    query: Query = "stem"
+    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option`: the stem with each
+    option, and the best passages over all."""
+    query_language: Language | None = None
+    """Of such a step: look up the same question in this language, found by its key; None: the language asked."""
+    name: FieldName = "entry"
+    """What an entry is called in the steps."""
+    most: PositiveInt | None = None
+    """Entries at most, the first ones; None for passages and options: all."""
+    keep: Condition | None = None
+    """Keep the entries for which the steps make this true; None keeps all."""
+    until: Condition | None = None
+    """What ends it once it holds; None: never."""
+    as_long_as: Annotated[Condition | None, Field(alias="while")] = None
+    """What ends it once it does not hold; None: never."""
+    do: Steps = ()
+    """The steps that are done."""
+    otherwise: Annotated[Steps | None, Field(alias="else")] = None
+    """Steps that are done if the condition does not decide for `do`; None does none."""
+    combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
+    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
+    and the branches' predictions; None: each branch writes names of its own."""
 
-    @property
-    def outputs(self) -> Mapping[str, str]:
-        """What the signature says."""
-        return self.signature.outputs
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The names of the fields that are read beside the question's own."""
-        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS)
-
-    @property
-    def signature(self) -> SignatureText:
-        """The fields of the signature."""
-        return read_signature(self.ask)
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read_step(cls, step: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read a program that `use` names by a text; raise `ValueError` if it is no step, or two."""
+        if isinstance(step, Step):
+            return read(step)
+        names = [name for name in STEPS if isinstance(step, Mapping) and step.get(name) is not None]
+        if len(names) != 1:
+            step_text = " and ".join(names) if names else repr(step)[:60]
+            raise ValueError(f"a step is one of {', '.join(STEPS)}, found {step_text}")
+        cls.check_keys(step, (*names, *STEPS[names[0]]))
+        if "do" in STEPS[names[0]] and "do" not in step:
+            raise PlacedError("do", "is missing")
+        return read({**step, "use": as_program(step["use"])} if "use" in step else step)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        inputs, outputs = read_signature(self.ask)
+        inputs, outputs = self.signature if self.ask else SignatureText({}, {})
         words, texts = self.words, [name for name in self.texts if name != "answer"]
-        is_aside = isinstance(words, AsideSpec)
+        is_aside = words is not None and words.asks == "aside"
         answers = words is not None and not is_aside
         refusals = {
+            "`as` renames a field, and `add` extends a list: leave one out": None not in (self.rename, self.add),
             "as and add need exactly one output": len(outputs) > 1 and bool(self.rename or self.add),
             "nearest chooses among demos: add them, with a field `question` each": bool(
                 self.nearest and not self.demos
@@ -224,7 +263,7 @@ class AskStep(AskingStep):
             and (self.by != "predict" or self.instructions is not None or self.demos != ()),
             "cite needs words that name an option, and passages: read `question, options, passages`": self.cite
             is not None
-            and not (isinstance(words, ReplySpec) and self.texts == (PASSAGES,)),
+            and (words is None or words.asks != "reply" or self.texts != (PASSAGES,)),
             "cite takes no samples or orders: leave them out": self.cite is not None and self.votes,
             "these words show a question and one text, and return one bool, str or list[str]": is_aside
             and (
@@ -240,6 +279,69 @@ class AskStep(AskingStep):
             raise ValueError(refusal)
         return self
 
+    @cached_property
+    def step(self) -> str:
+        """The key that names it."""
+        return next(name for name in STEPS if getattr(self, name) is not None)
+
+    @property
+    def own(self) -> Collection[str]:
+        """The keys that such a step has."""
+        return (self.step, *STEPS[self.step])
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks something, or lets a program answer."""
+        return self.ask is not None or self.use is not None
+
+    @property
+    def abstains(self) -> bool:
+        """Whether it withdraws the answer."""
+        return self.use is not None and self.use.kind == "abstain"
+
+    @property
+    def field(self) -> str:
+        """The field that `retrieve`, `each` or `drop` is about."""
+        return self.retrieve or self.each or self.drop or ""
+
+    @property
+    def condition(self) -> Condition | None:
+        """What `when` and `unless` decide by."""
+        return self.when or self.unless
+
+    @property
+    def branches(self) -> "Mapping[str, Steps]":
+        """The steps inside this one, by their place in it."""
+        inner = {"do": self.do, "else": self.otherwise or ()}
+        inner |= {f"all.{position}": branch for position, branch in enumerate(self.all or ())}
+        return {name: steps for name, steps in inner.items() if steps}
+
+    @property
+    def signature(self) -> SignatureText:
+        """The fields of the signature that it asks."""
+        return read_signature(self.ask or "")
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Name of each field that it writes by asking -> its type."""
+        return self.signature.outputs if self.ask else {"answer": "int", "rationale": "str"}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the fields that its signature reads beside the question's own."""
+        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS) if self.ask else ()
+
+    @property
+    def called(self) -> str:
+        """What its predictors are called by: its output, or the kind of the program that it uses."""
+        output = re.sub(r"\W", "_", short_name(self.use.kind)) if self.use else next(iter(self.outputs))
+        return self.rename or self.add or output
+
+    @property
+    def votes(self) -> bool:
+        """Whether several replies make its answer."""
+        return self.samples > 1 or self.orders != "given"
+
     def read_words(self, language: Language) -> dict[str, Any]:
         """Read `instructions`, a text, and `demos`, a list of mappings; what the step does not say is left out.
 
@@ -253,151 +355,13 @@ class AskStep(AskingStep):
             text = text[language]
         if text is not None:
             is_file = text.endswith((".txt", ".md")) and len(text.split()) == 1
-            words["instructions"] = _read(text).strip() if is_file else text
+            words["instructions"] = _read_file(text).strip() if is_file else text
         if self.demos:
-            demos = yaml.safe_load(_read(self.demos)) if isinstance(self.demos, str) else [*self.demos]
+            demos = yaml.safe_load(_read_file(self.demos)) if isinstance(self.demos, str) else [*self.demos]
             if not isinstance(demos, list) or not all(isinstance(demo, dict) for demo in demos):
                 raise SpecError("demos: not a list of mappings with the signature's fields")
             words["demos"] = demos
         return words
-
-
-class UseStep(AskingStep):
-    """Let another program answer; it writes `answer`, and `rationale` if it reasons."""
-
-    step: ClassVar[str] = "use"
-    use: "AnyProgram"
-    """Any program, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps."""
-    outputs: ClassVar[Mapping[str, str]] = {"answer": "int", "rationale": "str"}
-
-    @property
-    def called(self) -> str:
-        """What its predictors are called by: the kind of its program."""
-        return self.rename or self.add or re.sub(r"\W", "_", short_name(self.use.kind))
-
-
-class RetrieveStep(StepSpec):
-    """Look up passages."""
-
-    step: ClassVar[str] = "retrieve"
-    retrieve: FieldName
-    """The field that is looked up: a text, or a list of texts."""
-    k: PositiveInt = 2
-    """Passages for each text; the paper's 2."""
-    rename: Annotated[FieldName | None, Field(alias="as")] = None
-    """What the passages are called; None: `passages`."""
-    add: FieldName | None = None
-    """A list that they are added to, each passage once."""
-    numbered: bool = False
-    """Whether each passage begins with its number, such as `[2]`, by which a model can name it."""
-    query: Query = "stem"
-    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option`: the stem with each
-    option, and the best passages over all."""
-    query_language: Language | None = None
-    """Of such a step: look up the same question in this language, found by its key; None: the language asked."""
-
-
-class EachStep(StepSpec):
-    """Do steps for each entry of a list; what they write is gone after each, but for what they `add`."""
-
-    step: ClassVar[str] = "each"
-    each: FieldName
-    """A list among the fields, or `options`: the lines of the question's options."""
-    name: FieldName = "entry"
-    """What an entry is called in the steps."""
-    most: PositiveInt | None = None
-    """Entries at most, the first ones; None for passages and options: all."""
-    keep: Condition | None = None
-    """Keep the entries for which the steps make this true; None keeps all."""
-    do: "Steps"
-
-
-class RepeatStep(StepSpec):
-    """Do steps again and again."""
-
-    step: ClassVar[str] = "repeat"
-    repeat: Annotated[int, Field(ge=1, le=100)]
-    """How often at most."""
-    until: Condition | None = None
-    """What ends it once it holds; None: never."""
-    as_long_as: Annotated[Condition | None, Field(alias="while")] = None
-    """What ends it once it does not hold; None: never."""
-    do: "Steps"
-
-
-class ConditionStep(StepSpec):
-    """Base of the steps that do others if a condition holds: a field is true or not empty, or a number in a limit."""
-
-    do: "Steps"
-    otherwise: Annotated["Steps | None", Field(alias="else")] = None
-    """Steps that are done if it does not; None does none."""
-
-
-class WhenStep(ConditionStep):
-    """Do steps if a condition holds."""
-
-    step: ClassVar[str] = "when"
-    when: Condition
-
-
-class UnlessStep(ConditionStep):
-    """Do steps if a condition does not hold."""
-
-    step: ClassVar[str] = "unless"
-    unless: Condition
-
-
-class DropStep(StepSpec):
-    """Leave an option out of the question for the steps that follow; the others keep their numbers."""
-
-    step: ClassVar[str] = "drop"
-    drop: FieldName
-    """A field with the number of the option, an int or a list[int]; one option is always left."""
-
-
-class AllStep(StepSpec):
-    """Do several steps side by side; each sees the fields as they were before."""
-
-    step: ClassVar[str] = "all"
-    all: Annotated[tuple["Branch", ...], _SEVERAL]
-    """Branches, two or more: a step each, or a list of steps."""
-    combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
-    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
-    and the branches' predictions; None: each branch writes names of its own."""
-
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its branches, by their positions."""
-        return {f"all.{position}": branch for position, branch in enumerate(self.all)}
-
-
-STEPS: Mapping[str, type[StepSpec]] = {
-    spec.step: spec
-    for spec in (AskStep, UseStep, RetrieveStep, EachStep, RepeatStep, WhenStep, UnlessStep, DropStep, AllStep)
-}
-"""Name of a step -> its spec."""
-
-
-def _step_name(step: Any) -> str | None:
-    name = step.step if isinstance(step, StepSpec) else next((name for name in STEPS if name in step), None)
-    return None if name is None else f"({name})"
-
-
-def _one_step(step: Any) -> Any:
-    """Return a step with the short forms spelled out; raise `ValueError` if it is none, or two."""
-    if isinstance(step, StepSpec):
-        return step
-    names = [name for name in STEPS if isinstance(step, Mapping) and name in step]
-    if len(names) != 1:
-        step_text = " and ".join(names) if names else repr(step)[:60]
-        raise ValueError(f"a step is one of {', '.join(STEPS)}, found {step_text}")
-    if isinstance(words := step.get("words"), str):
-        words = {"group": words} if words in SIDE_WORDS else {"kind": words}
-    if isinstance(words, Mapping):
-        step = {**step, "words": {"kind": "aside", **words}}
-    if "use" in step:
-        step = {**step, "use": as_program(step["use"])}
-    return step
 
 
 def as_program(value: Any) -> Any:
@@ -407,20 +371,7 @@ def as_program(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
-if TYPE_CHECKING:
-    Step = StepSpec
-else:
-    _tagged = [Annotated[spec, Tag(f"({name})")] for name, spec in STEPS.items()]
-    Step = Annotated[Annotated[Union[(*_tagged,)], Discriminator(_step_name)], BeforeValidator(_one_step)]
-
-
-Steps = Annotated[tuple[Step, ...], _ANY]
-Branch = Annotated[
-    Steps, BeforeValidator(lambda branch: [branch] if isinstance(branch, Mapping | StepSpec) else branch)
-]
-
-
-def walk_steps(steps: Steps, place: str = "steps") -> Iterator[tuple[str, StepSpec]]:
+def walk_steps(steps: Steps, place: str = "steps") -> Iterator[tuple[str, Step]]:
     """Yield every step with its place in the spec, such as `steps.2.do.0`, those inside others behind them."""
     for position, step in enumerate(steps):
         step_place = f"{place}.{position}"
@@ -429,8 +380,149 @@ def walk_steps(steps: Steps, place: str = "steps") -> Iterator[tuple[str, StepSp
             yield from walk_steps(branch, f"{step_place}.{inner}")
 
 
-def _read(file: str) -> str:
+def _read_file(file: str) -> str:
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"cannot read {file}: {error}") from None
+
+
+def check_fields(steps: Steps) -> dict[str, Types]:
+    """Return the fields before each step that asks, by its place.
+
+    Raises `PlacedError` for a field that nothing wrote before, a condition that is always true, two writers of one name
+    beside each other, and steps that give no `answer`.
+    """
+    before: dict[str, Types] = {}
+    if not _follow(steps, "steps", dict(QUESTION_FIELDS), before).get("answer"):
+        raise PlacedError("steps", "the steps may end without an answer: end with a step that always writes `answer`")
+    return before
+
+
+def added_lists(steps: Steps) -> Types:
+    """Return the lists that steps, at any depth, add to, with their types; each is empty at first."""
+    return {step.add: _HITS if step.retrieve else "list[str]" for _, step in walk_steps(steps) if step.add is not None}
+
+
+def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> Types:
+    """Return the fields that steps write, without a type where they may leave one out."""
+    lists, written = added_lists(steps), Types()
+    if own := lists.keys() & QUESTION_FIELDS.keys():
+        raise PlacedError(place, f"{', '.join(own)} is the question's own: add to a list with another name")
+    fields = {**lists, **fields}
+    for position, step in enumerate(steps):
+        step_place = f"{place}.{position}"
+        new = _writes(step, step_place, fields, before)
+        if own := new.keys() & QUESTION_FIELDS.keys() - {"options"}:
+            raise PlacedError(step_place, f"{', '.join(own)} is a field of the question: choose another name")
+        if bad := next((name for name in lists if not new.get(name, "list[").startswith("list[")), None):
+            raise PlacedError(step_place, f"{bad} is a list that steps add to: write another name")
+        written |= {name: kind or written.get(name, "") for name, kind in new.items()}
+        fields |= _sure(new)
+    return written
+
+
+def _sure(written: Types) -> Types:
+    return {name: kind for name, kind in written.items() if kind}
+
+
+def _writes(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Types:
+    match step.step:
+        case "ask" | "use":
+            before[place] = fields
+            return _ask(step, place, fields)
+        case "retrieve":
+            _check(step.field, f"{place}.retrieve", fields, "str", "list[str]")
+            return {} if step.add else {step.rename or PASSAGES: _HITS}
+        case "drop":
+            _check(step.field, f"{place}.drop", fields, "int", "list[int]")
+            return {}
+        case "all":
+            return _all(step, place, fields, before)
+        case "each":
+            return _each(step, place, fields, before)
+        case "repeat":
+            written = _follow(step.do, f"{place}.do", fields, before)
+            _check_condition(step.until, f"{place}.until", fields | _sure(written))
+            _check_condition(step.as_long_as, f"{place}.while", fields | _sure(written))
+            return written
+    _check_condition(step.condition, f"{place}.{step.step}", fields)
+    then = _follow(step.do, f"{place}.do", fields, before)
+    other = _follow(step.otherwise or (), f"{place}.else", fields, before)
+    kinds = {name: [one.get(name) or fields.get(name, "") for one in (then, other)] for name in then | other}
+    return {name: second if first else "" for name, (first, second) in kinds.items()}
+
+
+def _each(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Types:
+    name = step.field
+    kind = _OPTIONS if name == "options" else _check(name, f"{place}.each", fields)
+    if not kind.startswith("list["):
+        raise PlacedError(f"{place}.each", f"{name} is {kind}: write it as {name}: list[str]")
+    if step.most is None and kind not in (_HITS, _OPTIONS):
+        raise PlacedError(f"{place}.each", f"the number of {name} is unknown: add `most`, such as most: 4")
+    if step.name in QUESTION_FIELDS:
+        raise PlacedError(place, f"{step.name} is a field of the question: choose another name")
+    entry = "str" if kind in (_HITS, _OPTIONS) else kind.removeprefix("list[").removesuffix("]")
+    inner = {**fields, step.name: entry}
+    _check_condition(step.keep, f"{place}.keep", inner | _sure(_follow(step.do, f"{place}.do", inner, before)))
+    return {name: kind} if step.keep is not None else {}
+
+
+def _ask(step: Step, place: str, fields: Types) -> Types:
+    for name in step.signature.inputs if step.ask else ():
+        _check(name, f"{place}.ask", fields)
+    if step.orders != "given" and (others := [name for name in step.texts if name != PASSAGES]):
+        raise PlacedError(
+            f"{place}.orders",
+            f"{', '.join(others)} may name options by number, and other orders change these numbers: leave orders out",
+        )
+    if step.votes and "answer" not in step.outputs:
+        name = "orders" if step.samples == 1 else "samples"
+        raise PlacedError(f"{place}.{name}", "they vote on `answer`, which the step does not write: leave it out")
+    outputs = dict(step.outputs)
+    if step.rename is not None:
+        outputs = {step.rename: outputs.get("answer") or next(iter(outputs.values()))}
+    return ({} if step.add is not None else outputs) | (VOTE_FIELDS if step.votes else {})
+
+
+def _all(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Types:
+    writers: dict[str, int] = {}
+    types: Types = {}
+    for position, branch in enumerate(step.all or ()):
+        branch_place = f"{place}.all.{position}"
+        new = _follow(branch, branch_place, fields, before)
+        if step.combine is not None and "answer" not in new:
+            raise PlacedError(branch_place, "has no answer to combine: write `answer` in this branch")
+        if step.combine is None and (twice := sorted(new.keys() & writers.keys() - VOTE_FIELDS.keys())):
+            raise PlacedError(
+                branch_place,
+                f"{twice[0]} is also written by branch {writers[twice[0]]}: rename one with `as`, or combine the "
+                "branches",
+            )
+        writers |= dict.fromkeys(new, position)
+        types |= new
+    return types if step.combine is None else {"answer": "int", "rationale": "str", **VOTE_FIELDS}
+
+
+def _check(name: str, place: str, fields: Types, *kinds: str) -> str:
+    """Return the type of a field; raises `PlacedError` if it is not there, or is none of `kinds`."""
+    if name not in fields:
+        suggestion = nearest(name, list(fields))
+        advice = f"did you mean {suggestion}? " if suggestion else ""
+        advice = "put `retrieve` before it: " if name == PASSAGES else advice
+        raise PlacedError(place, f"nothing before it writes {name}: {advice}the fields here are {', '.join(fields)}")
+    if kinds and fields[name] not in kinds:
+        raise PlacedError(place, f"{name} is {fields[name]}: name a field that is {' or '.join(kinds)}")
+    return fields[name]
+
+
+def _check_condition(condition: Condition | None, place: str, fields: Types) -> None:
+    """Raise `PlacedError` unless a field may be true or false, or empty, or is a number that is compared."""
+    if isinstance(condition, Limit):
+        _check(condition.field, place, fields, "float", "int")
+        return
+    kind = "bool" if condition is None else _check(condition, place, fields)
+    if kind != "bool" and not kind.startswith("list[") and condition not in ("answer", "context"):
+        raise PlacedError(
+            place, f"{condition} is {kind}: write it as {condition}: bool, or compare a number by `below` or `above`"
+        )

@@ -1,35 +1,36 @@
 """The words that ship for what a step asks: the number of an option, how likely options are, an answer in words, or
-something beside the question.
+something beside the question. `words.yaml` says what each of them asks and takes.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self, Union, get_args
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
-from medexam.specs.catalogue import Form
-from medexam.specs.dataset import Format
-from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, Metric, OptimizerKind, WordFiles
+from medexam.specs.base import PlacedError, Spec, UnknownKeyError, parse_yaml
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt, WordFiles
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
+_TABLE = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), "words.yaml")
+TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType({group: (*names,) for group, names in _TABLE["takes"].items()})
+"""Group of words -> the fields of `WordsSpec` that these have."""
+WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(_TABLE["words"])
+"""WordsSpec that ship -> their group, the form of questions that they answer, their file, and the tokens of a reply."""
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
 """The groups of words that ship for what is asked beside the question."""
 _PICTURE_SIDE = 1024
-_CLOSED = ("true_false", "multiple_choice", "list")
-_BY_FORMAT = {kind: 1024 if kind in _CLOSED else 2048 for kind in get_args(Format)}
-TASKS: Mapping[str, tuple[Form, str, dict[str, int], dict[str, int]]] = {
-    "by_format": ("formats", "formats", _BY_FORMAT, _BY_FORMAT),
-    "short_answer": ("short_answer", "short_answer", {"answer": 64, "answer_from_text": 64}, {}),
-    "extract_explanation": ("explanations", "extraction", {"quote": 512}, {"sentences": 512}),
-    "quote": ("spans", "spans", {"quote": 512}, {"sentences": 512}),
-}
-"""Words for answers in words -> the form of questions that they answer, their file that ships, and the tokens of a
-reply by group, free and guided."""
 
 
 def _check_orders(orders: str) -> str:
@@ -41,29 +42,45 @@ def _check_orders(orders: str) -> str:
 Orders = Annotated[str, AfterValidator(_check_orders)]
 
 
-class WordsSpec(ProgramSpec):
-    """Base of what asks in the words of a prompt file."""
+class VariantSpec(Spec):
+    """Base of what has some of its fields alone, by what it is."""
 
+    @property
+    def own(self) -> Collection[str]:
+        """The keys that it has."""
+        raise NotImplementedError
+
+    @model_serializer(mode="wrap")
+    def _dump_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if name in self.own}
+
+    @staticmethod
+    def check_keys(keys: Collection[str], own: Collection[str]) -> None:
+        """Raise `UnknownKeyError` for a key that it does not have."""
+        if unknown := next((key for key in keys if key not in own), None):
+            raise UnknownKeyError(str(unknown), own)
+
+
+class WordsSpec(VariantSpec):
+    """The words in which a step asks, and how."""
+
+    kind: str = Field("zero_shot", json_schema_extra={"enum": [*WORDS]})
+    """Which words: those of a kind that ships, or `aside` for what is asked beside the question."""
+    prompt: str | Path | None = None
+    """A named set of words (`paper`) or a path to a YAML file with one's own; None: those that ship for it."""
     prompt_language: Language | None = None
     """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
     that of the questions."""
-
-
-class ReplySpec(WordsSpec):
-    """Ask for the number of an option: directly, behind solved examples, or after brief reasoning (figures 6 to 8)."""
-
-    kind: Literal["zero_shot", "few_shot", "chain_of_thought"] = "zero_shot"
     answer_format: AnswerFormat = "free"
     """`free` asks for the format and parses the reply, as the paper did; `guided` leaves the model nothing but a
-    legal option, so no question stays unanswered."""
+    legal answer, so no question with options stays unanswered."""
     answer_form: AnswerForm = "braces"
     """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
-    prompt: str | Path = "paper"
-    """A named set of words (`paper`) or a path to a YAML file with one's own."""
     examples: str | Path = "paper"
     """A named set of examples (`paper`) or a path to a YAML file with one's own, for the words of few_shot."""
     max_tokens: PositiveInt | None = None
-    """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
+    """Tokens a reply may have; None: the model's `max_tokens`, else the words' own, such as 64 for a direct answer and
+    512 for reasoning. What is asked beside the question has 16 for a verdict, else 96, whatever the model's."""
     answer_after_budget: bool = False
     """If a free reply is cut off in its thinking, close the thinking and choose among the options in one further
     call."""
@@ -72,50 +89,6 @@ class ReplySpec(WordsSpec):
     `dataset.images: with` asks only the questions that have one."""
     image_side: PositiveInt = _PICTURE_SIDE
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.image_side != _PICTURE_SIDE and self.images == "hidden":
-            raise ValueError("image_side belongs to images: shown, not to hidden: leave it out")
-        if self.answer_after_budget and self.images != "hidden":
-            raise ValueError("answer_after_budget continues a reply, which is impossible after a picture: leave it out")
-        if self.answer_after_budget and self.answer_format == "guided":
-            raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
-        if self.examples != "paper" and self.kind != "few_shot":
-            raise ValueError(f"examples belongs to few_shot, and the words are those of {self.kind}: leave it out")
-        return self
-
-    @property
-    def asking(self) -> Asking:
-        """What it asks: dialogues, a choice where the answer is guided, pictures where they are shown."""
-        examples, has_pictures = self.examples if self.kind == "few_shot" else None, self.images != "hidden"
-        chooses = self.answer_format == "guided" or self.answer_after_budget
-        return Asking(
-            engine_needs=EngineNeeds(chat=True, guided=chooses, closes=self.answer_after_budget, pictures=has_pictures),
-            words=WordFiles(
-                "instructions", self.prompt, (self.kind,), self.answer_form, examples, self.prompt_language
-            ),
-            pictures=self.image_side if has_pictures else None,
-            optimizers=get_args(OptimizerKind),
-            optimized_for=get_args(Metric),
-            takes_labels=not self.reasons,
-            saved_as={"kind": self.kind, "form": self.answer_form},
-        )
-
-    @property
-    def reasons(self) -> bool:
-        """Whether a reply reasons before it answers."""
-        return self.kind == "chain_of_thought"
-
-    def budget(self, of_model: int | None) -> int:
-        """Return the tokens a reply may have; `{Answer: n}` takes 7, and some models greet first."""
-        return self.max_tokens or of_model or (512 if self.reasons else 64)
-
-
-class LikelihoodSpec(WordsSpec):
-    """Have the model write nothing, and take the option that it finds likeliest (the paper's section 3.2.3)."""
-
-    kind: Literal["likelihood"] = "likelihood"
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
     read_by: ReadBy | Literal["auto"] = "auto"
@@ -133,116 +106,130 @@ class LikelihoodSpec(WordsSpec):
     exam's order and its reverse, `random4` four orders that are drawn for each question."""
     abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
     """Leave a question blank when the best option's share of the probability is less than this; None never does."""
-    prompt: str | Path = "paper"
-    """A named set of words (`paper`, `lm_eval`) or a path to a YAML file with one's own."""
+    group: str = ""
+    """The group of words in which something is asked beside the question."""
+    at_first: str | None = None
+    """The group of words where the text that is shown is empty; None: the same."""
+    entry: str | None = None
+    """The group of words in which an answer is added to a list; None adds it unchanged."""
+    most: PositiveInt = 2
+    """How many entries a list is asked to have."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read_words(cls, words: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(words, str):
+            words = {"group": words} if words in SIDE_WORDS else {"kind": words}
+        if not isinstance(words, Mapping):
+            return read(words)
+        words = {"kind": "aside", **words}
+        if words["kind"] not in WORDS:
+            names = ", ".join([*WORDS, *SIDE_WORDS])
+            raise PlacedError("kind", f"no words are called {words['kind']!r}: the choices are {names}")
+        cls.check_keys(words, ("kind", *TAKES[WORDS[words["kind"]]["asks"]]))
+        return read(words)
 
     @model_validator(mode="after")
-    def _options_are_shown(self) -> Self:
-        if self.read == "label" and self.context == "stem":
-            raise ValueError("read 'label' needs the options shown: set context to 'stem_and_options', or leave it out")
-        if self.orders != "given" and not self.shows_options:
-            raise ValueError(
-                "several orders need the options shown: set context to 'stem_and_options', or read 'label'"
-            )
+    def _fits(self) -> Self:
+        refusals = {
+            "image_side belongs to images: shown, not to hidden: leave it out": self.image_side != _PICTURE_SIDE
+            and self.images == "hidden",
+            "answer_after_budget continues a reply, which is impossible after a picture: leave it out": (
+                self.answer_after_budget and self.images != "hidden"
+            ),
+            "answer_after_budget closes free replies, and guided ones end in a choice: leave it out": (
+                self.answer_after_budget and self.answer_format == "guided"
+            ),
+            f"examples belongs to few_shot, and the words are those of {self.kind}: leave it out": self.examples
+            != "paper"
+            and self.kind != "few_shot",
+            "answer_format guided cannot constrain short answers: leave it out": self.answer_format == "guided"
+            and self.kind == "short_answer",
+            "read 'label' needs the options shown: set context to 'stem_and_options', or leave it out": self.read
+            == "label"
+            and self.context == "stem",
+            "several orders need the options shown: set context to 'stem_and_options', or read 'label'": self.orders
+            != "given"
+            and not self.shows_options,
+            "words beside the question are those of a group: add group": self.kind == "aside" and not self.group,
+        }
+        if refusal := next((refusal for refusal, applies in refusals.items() if applies), None):
+            raise ValueError(refusal)
         return self
 
     @property
-    def asking(self) -> Asking:
-        """What it asks: texts to read after plain text or a dialogue; with `pmi` also without the question."""
-        parts = (self.read, *(["premise"] if self.norm == "pmi" else []))
-        return Asking(
-            engine_needs=EngineNeeds(logprobs=True, chat=self.chat_template),
-            words=WordFiles("likelihood", self.prompt, parts, language=self.prompt_language),
-        )
+    def own(self) -> Collection[str]:
+        """The keys that these words have."""
+        return ("kind", *TAKES[self.asks])
+
+    @property
+    def asks(self) -> str:
+        """The group of words: `reply`, `likelihood`, `task` or `aside`."""
+        return str(WORDS[self.kind]["asks"])
+
+    @property
+    def reasons(self) -> bool:
+        """Whether a reply reasons before it answers."""
+        return self.kind == "chain_of_thought"
 
     @property
     def shows_options(self) -> bool:
         """Whether the options stand in the context, beside what is read."""
         return self.read == "label" or self.context == "stem_and_options"
 
-
-class TaskSpec(WordsSpec):
-    """Ask for an answer in words: in those of each format, in a few, or by a quotation of the text."""
-
-    kind: Literal["by_format", "short_answer", "extract_explanation", "quote"]
-    prompt: str | Path | None = None
-    """A named set of words or a path to a YAML file with one's own; None: those that ship for it."""
-    answer_format: AnswerFormat = "free"
-    """`free` asks and reads what comes; `guided` leaves the model nothing but well-formed answers."""
-    max_tokens: PositiveInt | None = None
-    """Tokens a reply may have; None: the model's `max_tokens`, else the program's own."""
-
-    @model_validator(mode="after")
-    def _can_be_guided(self) -> Self:
-        if self.answer_format == "guided" and not TASKS[self.kind][3]:
-            raise ValueError("answer_format guided cannot constrain short answers: leave it out")
-        return self
-
-    @property
-    def asking(self) -> Asking:
-        """What it asks: dialogues, and choices where the answer is guided."""
-        form, prompt, *_ = TASKS[self.kind]
-        return Asking(
-            forms=(form,),
-            engine_needs=EngineNeeds(chat=True, guided=self.answer_format == "guided"),
-            words=WordFiles("groups", self.prompt or prompt, tuple(self.budget(None)), language=self.prompt_language),
+    def files(self, output: str) -> WordFiles:
+        """Return where its words are, which ask for an output of this type."""
+        layout: Literal["instructions", "likelihood", "groups"] = "groups"
+        parts: list[str | None] = [*(self.budget(None, output) if self.asks == "task" else ())]
+        if self.asks == "reply":
+            layout, parts = "instructions", [self.kind]
+        elif self.asks == "likelihood":
+            layout, parts = "likelihood", [self.read, "premise" if self.norm == "pmi" else None]
+        elif self.asks == "aside":
+            # A verdict on a question that brings a wrong answer along names that.
+            wrong = "wrong_answer" if self.group in ("helps", "supports") else None
+            verdict = ("answer_yes", "answer_no") if output == "bool" else ()
+            parts = [self.group, self.at_first, self.entry, wrong, *verdict]
+        return WordFiles(
+            layout,
+            self.prompt or WORDS[self.kind]["prompt"],
+            tuple(part for part in parts if part is not None),
+            self.answer_form,
+            self.examples if self.kind == "few_shot" else None,
+            self.prompt_language,
         )
 
-    def budget(self, of_model: int | None) -> dict[str, int]:
-        """Map each group of words to the tokens a reply may have."""
-        *_, free, guided = TASKS[self.kind]
-        budgets = guided if self.answer_format == "guided" else free
-        return {group: self.max_tokens or of_model or own for group, own in budgets.items()}
+    def asking(self, output: str) -> Asking:
+        """Return what it asks for an output of this type: dialogues, but for texts that are read; choices where the
+        answer is guided or a verdict.
+        """
+        form, has_pictures = WORDS[self.kind]["form"], self.images != "hidden"
+        guided = self.answer_format == "guided" or self.answer_after_budget or (self.asks, output) == ("aside", "bool")
+        return Asking(
+            forms=None if form is None else (form,),
+            engine_needs=EngineNeeds(
+                chat=self.asks != "likelihood" or self.chat_template,
+                logprobs=self.asks == "likelihood",
+                guided=guided,
+                closes=self.answer_after_budget,
+                pictures=has_pictures,
+            ),
+            words=self.files(output),
+            pictures=self.image_side if has_pictures else None,
+            optimizable=self.asks == "reply",
+            saved_as={"kind": self.kind, "form": self.answer_form} if self.asks == "reply" else {},
+        )
 
+    def budget(self, of_model: int | None, output: str) -> Any:
+        """Return the tokens that a reply may have, for answers in words by group of these; None without a reply.
 
-class AsideSpec(WordsSpec):
-    """Ask beside the question, in a group of words."""
-
-    kind: Literal["aside"] = "aside"
-    group: str
-    """The group of words."""
-    at_first: str | None = None
-    """The group of words where the text that is shown is empty; None: the same."""
-    prompt: str | Path = "retrieval"
-    """A named set of words (`retrieval`) or a path to a YAML file with one's own."""
-    entry: str | None = None
-    """The group of words in which an answer is added to a list; None adds it unchanged."""
-    most: PositiveInt = 2
-    """How many entries a list is asked to have."""
-    max_tokens: PositiveInt | None = None
-    """Tokens a reply may have; None: 16 for a verdict, else 96."""
-    output_type: Annotated[str, Field(exclude=True)] = "str"
-    """The type of what is written, as the step's signature has it."""
-
-    @property
-    def files(self) -> WordFiles:
-        """Where its words are."""
-        verdict = ("answer_yes", "answer_no") if self.output_type == "bool" else ()
-        # A verdict on a question that brings a wrong answer along names that.
-        wrong = "wrong_answer" if self.group in ("helps", "supports") else None
-        parts = tuple(name for name in (self.group, self.at_first, self.entry, wrong, *verdict) if name is not None)
-        return WordFiles("groups", self.prompt, parts, language=self.prompt_language)
-
-    @property
-    def asking(self) -> Asking:
-        """What it asks: dialogues, with choices for a verdict."""
-        needs = EngineNeeds(chat=True, guided=self.output_type == "bool")
-        return Asking(forms=None, engine_needs=needs, words=self.files, asks_aside=True)
-
-    def budget(self, of_model: int | None) -> int:  # noqa: ARG002 - a verdict is short whatever the model's
-        """Return the tokens a reply may have."""
-        return self.max_tokens or (16 if self.output_type == "bool" else 96)
-
-
-class CiteSpec(AsideSpec):
-    """The words that ask for the passage behind an answer."""
-
-    group: str = "cite"
-
-
-WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
-if TYPE_CHECKING:
-    AnyWords = WordsSpec
-else:
-    AnyWords = Annotated[Union[WORDS], Discriminator("kind")]  # noqa: UP007
-    """What a step asks in."""
+        `{Answer: n}` takes 7, and some models greet first. A verdict is short whatever the model's.
+        """
+        words = WORDS[self.kind]
+        if self.asks == "aside":
+            return self.max_tokens or words["verdict" if output == "bool" else "tokens"]
+        tokens, most = words.get("tokens"), self.max_tokens or of_model
+        if isinstance(tokens, dict):
+            by_group = words["guided"] if self.answer_format == "guided" else tokens
+            return {group: most or own for group, own in by_group.items()}
+        return tokens and (most or tokens)

@@ -1,0 +1,504 @@
+"""What every program says of itself, so that nobody needs to ask which kind it is: programs that are code, and those
+that are steps, whose needs follow from walking these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from medexam.model_calls import Reading
+from medexam.plugins import is_own_name
+from medexam.questions import Language
+from medexam.specs.base import PROGRAMS, PlacedError, Spec, class_name, part_name, short_name
+from medexam.specs.programs.needs import (
+    MODULE,
+    NO_NEEDS,
+    AnswerFormat,
+    Asking,
+    EngineNeeds,
+    PositiveInt,
+    Query,
+    ReaderSettings,
+    RetrievalSettings,
+)
+from medexam.specs.programs.steps import BY, COMBINE, Step, Steps, check_fields, walk_steps
+from medexam.specs.programs.words import VariantSpec, WordsSpec
+from medexam.specs.retriever import RetrieverSpec
+
+ADAPTERS = "medexam.adapters"
+"""The entry point group of short names for adapters."""
+_SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
+_BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"}
+_BY_CONTENT |= {"reading", "retriever", "query_language", "reader", "revision"}
+"""Fields of which a run's identity holds the content, or nothing."""
+_NAMES = {"kind", "by", "combine", "adapter"}
+"""Fields that may name the user's own code, whose source an identity holds."""
+_ALWAYS = ("read", "option")
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("read", "option", "split", "module", "answer_format", "answer_form", "norm"), "{}"),
+        "context": "{}",
+        "chat_template": "chat",
+        "abstain_below": "abstain_{}",
+        "read_by": "{}",
+        "reader": "{}",
+        "prompt": "{}",
+        "prompt_language": "words_{}",
+        "images": "images",
+        "image_side": "side{}",
+        "answer_after_budget": "closed",
+        "adapter": "{}",
+        "load": "optimized",
+        "samples": "samples{}",
+        "orders": "{}",
+        "then": "{}",
+        "retriever": "{}",
+        "query": "{}",
+        "k": "k{}",
+        "query_language": "by_{}",
+    }
+)
+"""Field of a program -> how tables and folders show a value that is not its default, in this order."""
+
+
+class ProgramSpec(Spec):
+    """Base of every kind of program; what it does not override is what a program does that asks no model."""
+
+    if TYPE_CHECKING:
+        kind: str  # A field of each kind's own, after those that it inherits.
+
+    builder: ClassVar[str] = ""
+    """What builds the program of a kind that is code, as `package.module:function`: of its spec, the language of the
+    questions and a `ProgramContext`."""
+
+    @property
+    def asking(self) -> Asking:
+        """What it asks and takes."""
+        return Asking(codes=(self.kind,) if self.builder and not self.builder.startswith("medexam.") else ())
+
+    @property
+    def flow(self) -> "FlowSpec | None":
+        """The steps that it is; None of one that is code."""
+        return None
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether an engine is needed."""
+        return self.asking.engine_needs != NO_NEEDS or bool(self.asking.models)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return "-".join([getattr(self, "name", None) or self.kind, *self.label_words])
+
+    @property
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind, for tables and folders."""
+        fields, words = type(self).model_fields, []
+        for name in filter(fields.__contains__, LABELS):
+            value, default = getattr(self, name), fields[name].default
+            differs = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
+            if value is not None and differs and (name != "context" or value == "stem_and_options"):
+                words.append(LABELS[name].format("options_shown" if name == "context" else _short(value)))
+        return words
+
+    @property
+    def loads(self) -> Path | None:
+        """The optimized program whose instructions and demonstrations replace its own; None: it asks in its own."""
+        path: Path | None = getattr(self, "load", None)
+        return path
+
+    @property
+    def read_as(self) -> Reading:
+        """How its replies are read where they are scored."""
+        reading: Reading = getattr(self, "reading", "strict")
+        return reading
+
+    def budget(self, of_model: int | None) -> Any:  # noqa: ARG002
+        """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
+
+        None where the model writes no reply.
+        """
+        return None
+
+
+def _short(value: Any) -> str:
+    """Return a value of a program as tables show it: of a file or a part its name."""
+    text = value.label if isinstance(value, RetrieverSpec) else short_name(str(value))
+    return Path(text).name.removesuffix(".yaml")
+
+
+def describe(value: Any) -> Any:
+    """Describe, as JSON-ready data, what an answer depends on beside files, code, retriever, local model and tokens.
+
+    A program that is steps is told by these.
+    """
+    if isinstance(value, Spec):
+        part = (value.flow if isinstance(value, ProgramSpec) else None) or value
+        names = part.own if isinstance(part, VariantSpec) else type(part).model_fields
+        aliases = {field.alias or name: name for name, field in type(part).model_fields.items()}
+        fields = {name: getattr(part, aliases[name]) for name in names if name not in _BY_CONTENT}
+        return {
+            name: short_name(field) if name in _NAMES else describe(field)
+            for name, field in fields.items()
+            if field not in (None, ())
+        }
+    return [describe(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+class RetrievingSpec(ProgramSpec):
+    """Base of the programs that look up passages for each question, and may have a local model read them."""
+
+    finds: ClassVar[str] = ""
+    """What a local model, the field `reader`, finds in a text, as its entry point is called; empty: none reads."""
+    retriever: RetrieverSpec | None = RetrieverSpec()
+    """What passages are looked up by; None looks up none."""
+    k: PositiveInt = 2
+    """Passages a question; the paper's 2."""
+    query: Query = "stem"
+    """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
+    query_language: Language | None = None
+    """Look up the same question in this language, found by its key; None: the language that is asked."""
+
+    @property
+    def asking(self) -> Asking:
+        """What it takes: its passages, none without a retriever, and the model that reads them."""
+        asking, spec = super().asking, dict(self)
+        if self.retriever is not None:
+            retrieval = RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
+            asking = replace(asking, retrieval=retrieval)
+        if self.finds:
+            reader = ReaderSettings(self.finds, spec["reader"], spec["revision"], spec.get("answer_tokens"))
+            asking = replace(asking, local_reader=reader)
+        return asking
+
+
+class ModuleSpec(ProgramSpec):
+    """Base of the programs that call a DSPy module with a question's fields, or a step's signature."""
+
+    kind: str = "signature"
+    answer_format: AnswerFormat = "free"
+    """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
+    (`Literal`, an enum, a bool, or the int `answer` among the options)."""
+    adapter: str = "chat"
+    """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class or object of one's own, `./file.py:Name`.
+    Guided answers use the chat adapter."""
+    max_tokens: PositiveInt | None = None
+    """Tokens each reply may have; None: the model's `max_tokens`, else 512."""
+    load: Path | None = None
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
+    None asks as it is written."""
+
+    @field_validator("adapter")
+    @classmethod
+    def _names_adapter(cls, adapter: str) -> str:
+        name = class_name(adapter)
+        return _SHORT_ADAPTERS.get(name) or part_name(name, tuple(_SHORT_ADAPTERS.values()), ADAPTERS)
+
+    @model_validator(mode="after")
+    def _guided_is_chat(self) -> Self:
+        if self.answer_format == "guided" and self.adapter != "chat":
+            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter out")
+        return self
+
+    @property
+    def asking(self) -> Asking:
+        """What it asks: dialogues, with choices if guided, else tools and schemas."""
+        guided = self.answer_format == "guided"
+        return replace(
+            super().asking,
+            engine_needs=EngineNeeds(guided=guided, chat=True, tools=not guided),
+            forms=None,
+            optimizable=True,
+            saved_as={"kind": MODULE},
+            adapter=self.adapter,
+        )
+
+    def budget(self, of_model: int | None) -> Any:
+        """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
+        return self.max_tokens or (512 if of_model is None else of_model)
+
+
+class OwnSpec(ModuleSpec, RetrievingSpec):
+    """A `dspy.Module` class, or a function that returns a module, from the user's own code.
+
+    `passages` is one of the fields that it may take if it looks some up.
+    """
+
+    kind: str
+    """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
+    retriever: RetrieverSpec | None = None
+    """None looks up no passages."""
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the class or function."""
+    plain: bool = False
+    """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
+
+    @field_validator("kind")
+    @classmethod
+    def _names_code(cls, kind: str) -> str:
+        if not is_own_name(kind, PROGRAMS):
+            raise ValueError(f"{kind!r} is neither a kind that ships nor package.module:Name or ./file.py:Name")
+        # A run is resumed from any folder, and reported without the package that added a short name.
+        return part_name(kind, (), PROGRAMS)
+
+    @property
+    def asking(self) -> Asking:
+        """What it asks: that of every module, or plain texts alone."""
+        own = replace(super().asking, codes=(self.kind,))
+        return replace(own, engine_needs=EngineNeeds(plain=True)) if self.plain else own
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders: the object's, and its arguments."""
+        arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
+        return "-".join(["-".join([short_name(self.kind), *arguments])[:60], *self.label_words])
+
+
+class ImportedSpec(ProgramSpec):
+    """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
+
+    builder: ClassVar[str] = "medexam.programs.controls:refuse_imported"
+    kind: Literal["imported"] = "imported"
+    harness: str
+    """What wrote the file, in a word of the importer that read it, such as `lm_eval`."""
+    task: str
+    """The harness's own name of what it asked, such as `medqa_4options`."""
+    measure: str
+    """Which of the harness's measures chose the answers, such as `acc_norm`; with the filter or the epoch, if any."""
+    answered_by: str | None = None
+    """The model as the harness named it; None if the file does not say."""
+    sha256: str
+    """Of the file, in hexadecimal."""
+    file: str
+    """The name of the file."""
+
+    @property
+    def asking(self) -> Asking:
+        """What it answers: anything."""
+        return Asking(forms=None)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"{self.harness}-{self.task}-{self.measure}"
+
+
+@dataclass(frozen=True)
+class StepPart:
+    """What a step asks."""
+
+    place: str
+    """Where the step stands, such as `steps.2.do.0`."""
+    name: str
+    """What its predictors are called by."""
+    step: Step
+    asked: WordsSpec | ProgramSpec
+    """The words that ship, with the program's settings; else how a signature is asked, or the program that is used."""
+
+    @property
+    def output(self) -> str:
+        """The type of what it writes first."""
+        return next(iter(self.step.outputs.values()))
+
+    @property
+    def own_module(self) -> str | None:
+        """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
+        return None if self.step.by in BY else self.step.by
+
+    @cached_property
+    def asking(self) -> Asking:
+        """What it asks and takes."""
+        return self.asked.asking(self.output) if isinstance(self.asked, WordsSpec) else self.asked.asking
+
+    def budget(self, of_model: int | None) -> Any:
+        """Return the tokens a reply may have."""
+        if isinstance(self.asked, WordsSpec):
+            return self.asked.budget(of_model, self.output)
+        return self.asked.budget(of_model)
+
+
+class FlowSpec(ModuleSpec):
+    """Steps over one set of named fields; the last `answer` that is written counts."""
+
+    kind: Literal["flow"] = "flow"
+    name: str = Field(default="flow", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """What it is called in tables and folders."""
+    retriever: RetrieverSpec | None = None
+    """What its steps look up passages by; None: the default."""
+    steps: Steps
+    """In the order in which they are done."""
+    reading: Reading = "strict"
+    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
+    the format is missing. Both are always reported, and no answer depends on it."""
+
+    @model_validator(mode="after")
+    def _steps_fit(self) -> Self:
+        for place, step in walk_steps(self.steps) if self.look_up is None else ():
+            if (step.query, step.query_language) != ("stem", None):
+                raise PlacedError(
+                    place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
+                )
+        for place, part in self.parts.items():
+            if part.step.orders != "given" and _asks_aside(part):
+                raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
+        if sum(part.step.nearest is not None for part in self.parts.values()) > 1:
+            raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
+        _ = self.fields_at, self.asking
+        return self
+
+    @property
+    def flow(self) -> "FlowSpec":
+        """Itself."""
+        return self
+
+    @cached_property
+    def parts(self) -> Mapping[str, StepPart]:
+        """Place of each step that asks -> what it asks, in order, each under a name of its own."""
+        parts: dict[str, StepPart] = {}
+        names: set[str] = set()
+        for place, step in walk_steps(self.steps):
+            if step.asks:
+                called = (step.called, *(f"{step.called}_{number}" for number in range(2, len(names) + 3)))
+                name = next(name for name in called if name not in names)
+                names.add(name)
+                parts[place] = StepPart(place, name, step, step.use or self._asked(step))
+        return parts
+
+    def _asked(self, step: Step) -> WordsSpec | ModuleSpec:
+        """Return what a step asks, with the settings of the program that it does not set itself."""
+        settings = {name: getattr(step, name) or getattr(self, name) for name in ("answer_format", "max_tokens")}
+        words = step.words
+        if words is None:
+            is_guided = settings["answer_format"] == "guided"
+            return ModuleSpec(adapter="chat" if is_guided else self.adapter, **settings)
+        if words.asks == "aside":
+            settings["max_tokens"] = step.max_tokens
+        settings = {
+            name: value
+            for name, value in settings.items()
+            if name in words.own and name not in words.model_fields_set and value not in (None, "free")
+        }
+        return WordsSpec.model_validate({**words.model_dump(), **settings}) if settings else words
+
+    @property
+    def sole(self) -> StepPart | None:
+        """What answers if nothing else is asked and nothing stands around it but a look-up; None for other steps."""
+        last = self.steps[-1]
+        if self.steps[:-1] not in ((), (self.look_up,)) or last.ask is None:
+            return None
+        numbers = self.look_up is not None and self.look_up.numbered
+        changes = (numbers, last.model, last.temperature is not None, last.rename, last.add, last.demos)
+        return next(iter(self.parts.values())) if not any(changes) and last.by in BY[:2] else None
+
+    @property
+    def answering(self) -> StepPart | None:
+        """What asks for the answer in words that ship; None where other programs answer."""
+        steps = [(part, part.step) for part in self.parts.values() if isinstance(part.asked, WordsSpec)]
+        answering = [part for part, step in steps if "answer" in step.outputs and not (step.rename or step.add)]
+        return answering[-1] if answering else None
+
+    @cached_property
+    def fields_at(self) -> Mapping[str, Mapping[str, str]]:
+        """Place of each step that asks -> the fields that are there before it, with their types."""
+        return check_fields(self.steps)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """What all its steps ask and take together, and its answer by the words that it is asked in."""
+        parts = self.parts.values()
+        models: dict[str | None, EngineNeeds] = {None: NO_NEEDS}
+        for part in parts:
+            for name, needs in ((part.step.model, part.asking.engine_needs), *part.asking.models.items()):
+                models[name] = models.get(name, NO_NEEDS) | needs
+        codes = [code for part in parts for code in (*part.asking.codes, part.own_module) if code is not None]
+        forms = [{*part.asking.forms} for part in parts if part.asking.forms and not part.step.abstains]
+        readers = {part.asking.local_reader for part in parts} - {None}
+        if len(readers) > 1:
+            raise ValueError("its steps use several local models as readers, and a program may use only one")
+        adapters = sorted({part.asking.adapter or "" for part in parts} - {""}, key=lambda name: ":" not in name)
+        alone = super().asking if self.sole is None else self.sole.asking
+        is_fixed = any(part.step.cite or _asks_aside(part) for part in parts)
+        return Asking(
+            forms=tuple(set.intersection(*forms)) if forms else None,
+            engine_needs=models.pop(None),
+            models={name: needs for name, needs in models.items() if name is not None},
+            words=None if self.answering is None else self.answering.asking.words,
+            pictures=max((part.asking.pictures or 0 for part in parts), default=0) or None,
+            draws=any(
+                (part.step.samples > 1 or part.asking.draws) and part.step.temperature is None and not part.step.model
+                for part in parts
+            ),
+            sets_temperature=any(part.step.temperature or part.asking.sets_temperature for part in parts),
+            votes=any(part.step.votes or part.asking.votes for part in parts) or any(self._rules),
+            optimizable=alone.optimizable and not is_fixed,
+            saved_as=alone.saved_as,
+            codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
+            retrieval=self._find_retrieval(),
+            local_reader=next(iter(readers), None),
+            adapter=next(iter(adapters), None),
+        )
+
+    @property
+    def _rules(self) -> list[str]:
+        return [step.combine for _, step in walk_steps(self.steps) if step.combine is not None]
+
+    @property
+    def combining_code(self) -> tuple[str, ...]:
+        """The user's own functions that combine branches."""
+        return tuple(dict.fromkeys(rule for rule in self._rules if rule not in COMBINE))
+
+    @cached_property
+    def look_up(self) -> Step | None:
+        """The one step that looks up passages, if it does so by the question's stem: before anything is asked."""
+        steps = [(place, step) for place, step in walk_steps(self.steps) if step.retrieve is not None]
+        place, step = steps[0] if len(steps) == 1 else ("", None)
+        is_first = step is not None and step.retrieve == "stem" and step.add is None and place.count(".") == 1
+        # What a module looks up is written, in whichever process it runs.
+        return step if is_first and not self._modules_look_up else None
+
+    @property
+    def _modules_look_up(self) -> bool:
+        """Whether a module of the user's own, or a tool, may look up texts."""
+        return any(isinstance(part.asked, OwnSpec) or part.step.by not in BY[:2] for part in self.parts.values())
+
+    def _find_retrieval(self) -> RetrievalSettings | None:
+        """Return how its passages are looked up; None where it sees none. All its steps look up in one way."""
+        retriever, step = self.retriever or RetrieverSpec(), self.look_up
+        ways = [way for part in self.parts.values() if (way := part.asking.retrieval) is not None]
+        counts = [step.k for _, step in walk_steps(self.steps) if step.retrieve is not None]
+        if step is not None:
+            ways.append(RetrievalSettings(retriever, step.k, step.query, step.query_language))
+        elif counts or (self.retriever is not None and (self._modules_look_up or not ways)):
+            ways.append(RetrievalSettings(retriever, max(counts, default=2), "written", None))
+        most = max((way.k for way in ways if way.query == "written"), default=0)
+        ways = list(dict.fromkeys(replace(way, k=most) if way.query == "written" else way for way in ways))
+        if len(ways) > 1:
+            raise ValueError(
+                "its steps look up passages in several ways, and a program may use only one: use one program that "
+                "retrieves, or the steps `retrieve` and `ask`"
+            )
+        return ways[0] if ways else None
+
+    def budget(self, of_model: int | None) -> Any:
+        """Return the tokens a reply may have; of several parts by their names, and by group of their words."""
+        if self.sole is not None:
+            return self.sole.budget(of_model)
+        tokens: dict[str, int] = {}
+        for part in self.parts.values():
+            of_part = part.budget(of_model)
+            groups = of_part if isinstance(of_part, Mapping) else {"": of_part}
+            tokens |= {f"{part.name}.{group}".strip("."): count for group, count in groups.items() if count is not None}
+        return tokens
+
+
+def _asks_aside(part: StepPart) -> bool:
+    """Return whether it asks something beside the question."""
+    if isinstance(part.asked, WordsSpec):
+        return part.asked.asks == "aside"
+    return part.asked.flow is not None and any(map(_asks_aside, part.asked.flow.parts.values()))
