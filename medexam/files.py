@@ -11,11 +11,11 @@ import json
 import os
 import re
 import shutil
-import socket
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import gethostname
 from threading import get_ident
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -26,8 +26,6 @@ from medexam.text import writable
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-PRIVATE = 0o600
-"""Mode of a file that its owner alone may read."""
 _DRAFT = ".draft"
 """How the name of a draft ends."""
 _LONGEST_NAME = 120
@@ -63,7 +61,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
     """
     with drafting(path) as draft:
-        draft.touch(PRIVATE if private else 0o666, exist_ok=False)
+        draft.touch(0o600 if private else 0o666, exist_ok=False)
         yield draft
         # Before the draft gets its name: else a power cut may leave the name with an empty file.
         with draft.open("rb") as stream:
@@ -105,7 +103,7 @@ def drafting(path: Path) -> Iterator[Path]:
     It lies beside `path`, hidden, and is named after its writer: the machine, the process and the thread. Drafts of
     `path` whose processes were killed are removed first. Raises `OSError`.
     """
-    opening = f".{path.name}.{host_name()}."
+    opening = f".{path.name}.{gethostname()}."
     form = re.compile(rf"{re.escape(opening)}(\d+)\.\d+{re.escape(_DRAFT)}")
     draft = path.parent / f"{opening}{os.getpid()}.{get_ident()}{_DRAFT}"
     # One look at the folder, and no sort: it may hold many files.
@@ -125,11 +123,6 @@ def _remove(draft: Path) -> None:
             shutil.rmtree(draft)
         else:
             draft.unlink(missing_ok=True)
-
-
-def host_name() -> str:
-    """Return the name of this machine."""
-    return socket.gethostname()
 
 
 def process_lives(pid: int) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field, replace
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
@@ -132,7 +131,7 @@ class Question(SlottedModel):
     @property
     def option_numbers(self) -> tuple[int, ...]:
         """The printed numbers of the options, in the order of the booklet."""
-        return tuple(map(_number, self.options))
+        return tuple(option.number for option in self.options)
 
     @property
     def printed(self) -> str:
@@ -143,9 +142,6 @@ class Question(SlottedModel):
     def asked(self) -> str:
         """The stem, a blank line below the context if there is one."""
         return self.stem if self.context is None else f"{self.context}\n\n{self.stem}"
-
-
-_number = attrgetter("number")
 
 
 def check_question(value: object) -> None:

@@ -49,9 +49,9 @@ _LONGEST_LINE = 2000
 _FIRST = re.compile(r"\w")
 
 
-def nearest(word: str, names: Iterable[str], *, most: int = 2, similarity: float = 0.6) -> str:
-    """Suggest `a or b`: what somebody may have meant, `most` names at most; empty if none is `alike` (0 to 1)."""
-    return " or ".join(difflib.get_close_matches(word, dict.fromkeys(names), n=most, cutoff=similarity))
+def nearest(word: str, names: Iterable[str], *, most: int = 2) -> str:
+    """Suggest `a or b`: what somebody may have meant, `most` names at most; empty if none is alike."""
+    return " or ".join(difflib.get_close_matches(word, dict.fromkeys(names), n=most))
 
 
 def writable(value: Value) -> Value:

@@ -149,12 +149,13 @@ def _plan(model: str, flags: tuple[str, ...], **place: Any) -> "Launch":
 
 def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Path) -> None:
     """Serve on this machine until a signal."""
-    from medexam.files import host_name
+    from socket import gethostname
+
     from medexam.serve.discovery.registry import Registry, local_registry
     from medexam.serve.network.endpoints import make_key, read_api_key
 
     found_in = Registry(registry) if registry else local_registry()
-    host = host_name() if registry and listens in _EVERY_ADDRESS else None
+    host = gethostname() if registry and listens in _EVERY_ADDRESS else None
     key, command = read_api_key(None, "VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
     _serve_until_signal(launch, command, "Ctrl-C", key=key, logs=logs, registry=found_in, host=host)
 
@@ -180,7 +181,8 @@ def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> Non
 
 def _serve_on_node(job: "Job") -> None:
     """Serve as the node of a job that this process runs on."""
-    from medexam.files import host_name
+    from socket import gethostname
+
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
     from medexam.serve.launch.command import Node, claim_port
@@ -192,7 +194,7 @@ def _serve_on_node(job: "Job") -> None:
     host = _EVERY_ADDRESS[0]
     port = None if node.rank else claim_port(host, start=job_node.first_port)
     launch = _plan(job.model, job.flags, python=job.python, host=host, port=port, node=node)
-    settings: dict[str, Any] = {"registry": found_in, "host": host_name(), "key": make_key()}
+    settings: dict[str, Any] = {"registry": found_in, "host": gethostname(), "key": make_key()}
     # One node cannot restart a server that spans several.
     settings |= {"restarts": 0} if job.span else {}
     settings |= {"logs": job.folder / f"medexam-job-{job_node.job}" / f"start-{job_node.start}" / job_node.name}
@@ -202,9 +204,7 @@ def _serve_on_node(job: "Job") -> None:
 
 def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
     """Return the `medexam run` that finds the servers in a registry, None for this machine's own."""
-    from medexam.specs.catalogue import SAMPLED
-
-    words = ["medexam", "run", SAMPLED, "--set", "model.engine=vllm"]
+    words = ["medexam", "run", "headqa_v1", "--set", "model.engine=vllm"]
     if registry is not None:
         words += ["--set", f"model.endpoints=[registry:{registry.path}]"]
     if wait:

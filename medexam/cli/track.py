@@ -77,9 +77,10 @@ def ui(
     """
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
+    from socket import gethostname
+
     from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import default_tracking_uri, own_tracking_uri, serve_ui
-    from medexam.files import host_name
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri
@@ -90,6 +91,6 @@ def ui(
     if host not in ("127.0.0.1", "localhost", "::1"):
         print_notice(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
-            f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
+            f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {gethostname()}"
         )
     serve_ui(uri, host=host, port=port)

@@ -2,10 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 import yaml
@@ -70,7 +69,7 @@ class Spec(FrozenModel):
         names = {field.alias or name for name, field in cls.model_fields.items()}
         for name in tree:
             if cls.model_config["extra"] == "forbid" and name not in names and name not in cls.model_fields:
-                raise UnknownKeyError(str(name), names)
+                raise PlacedError(str(name), "unknown key", names)
         for name, field in cls.model_fields.items():
             kind = field.annotation
             kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
@@ -79,28 +78,13 @@ class Spec(FrozenModel):
         return read(tree)
 
 
-@dataclass(frozen=True)
-class Added:
-    """Marks a part of a spec that installed packages add to."""
-
-    models: Callable[[], Iterable[type[BaseModel]]]
-    """Gives what they add."""
-
-
 class PlacedError(ValueError):
     """What is wrong inside the part of a spec that a validator was called with, and where in it."""
 
-    def __init__(self, place: str, message: str) -> None:
+    def __init__(self, place: str, message: str, names: Collection[str] = ()) -> None:
+        """`names`: the keys that the part has, where `place` is one that it does not have."""
         super().__init__(message)
-        self.place = place
-
-
-class UnknownKeyError(ValueError):
-    """A key that a part of a spec does not have, and those that it has."""
-
-    def __init__(self, key: str, names: Collection[str]) -> None:
-        super().__init__(f"unknown key {key}")
-        self.key, self.names = key, names
+        self.place, self.names = place, names
 
 
 def part_of(group: str, shipped: Any = None) -> AfterValidator:
@@ -232,8 +216,9 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, FieldInfo):
         for inner in (annotation.annotation, *annotation.metadata):
             yield from _models(inner)
-    elif isinstance(annotation, Added):
-        yield from annotation.models()
+    elif isinstance(annotation, FunctionType):
+        # What installed packages add to.
+        yield from annotation()
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif get_origin(annotation) is not dict:
@@ -252,19 +237,20 @@ def _faults(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         if where in places:
             continue
         places.add(where)
-        if isinstance(fault, UnknownKeyError):
-            elsewhere = [place for place in find_places(model, fault.key) if place.split(".")[0] not in loc[:1]]
-            place = ".".join(filter(None, [where, fault.key]))
-            yield f"unknown key {place!r}: {advise(fault.key, fault.names, elsewhere)}"
+        key = getattr(fault, "place", "")
+        place = ".".join(filter(None, [where, key])) or "spec"
+        if names := getattr(fault, "names", ()):
+            elsewhere = [other for other in find_places(model, key) if other.split(".")[0] not in loc[:1]]
+            yield f"unknown key {place!r}: {advise(key, names, elsewhere)}"
         elif fault is not None:
-            yield f"{'.'.join(filter(None, [where, getattr(fault, 'place', '')])) or 'spec'}: {fault}"
+            yield f"{place}: {fault}"
         elif kind == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         else:
             expected, value = _WANTED.get(kind, item["msg"]), item["input"]
             text = "null" if value is None else repr(value)
             text = text if len(text) <= 100 else f"{text[:100]} [...]"
-            yield f"{where or 'spec'}: {expected[0].lower()}{expected[1:]}, found {text}"
+            yield f"{place}: {expected[0].lower()}{expected[1:]}, found {text}"
 
 
 def advise(key: str, names: Collection[str], elsewhere: Collection[str] = ()) -> str:

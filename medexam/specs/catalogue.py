@@ -107,10 +107,8 @@ class _Catalogue(Mapping[str, DatasetInfo]):
 
 CATALOGUE: Mapping[str, DatasetInfo] = _Catalogue()
 """Every data set by the name that a spec calls it."""
-EXAMS = tuple(entry.name for entry in _SHIPPED.values() if entry.form == "choice")
-"""Those of this package with numbered options, one of which is right."""
-SAMPLE, STUDIED, SAMPLED = _SHIPPED["headqa_sample"], _SHIPPED["headqa_study"], "headqa_v1"
-"""The one that ships in the package, the one of the study, and the name of the one that the sample is of."""
+SAMPLE = _SHIPPED["headqa_sample"]
+"""The one that ships in the package."""
 BUILT = _SHIPPED["headqa_v2"]
 """The one whose files have the form in which exams are built and translated here."""
 

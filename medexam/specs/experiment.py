@@ -122,7 +122,7 @@ class CellSpec(Spec):
     @property
     def asked_models(self) -> dict[str, ModelSpec]:
         """Those of the further models that the program asks, by name."""
-        return {name: self.models[name] for name in self.program.asking.models if name in self.models}
+        return {name: self.models[name] for name in self.program.asking.models}
 
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,14 +17,13 @@ SpecSource = str | Path | Mapping[str, Any] | Spec
 SCHEMA = Path(__file__).with_name("spec.schema.json")
 """The JSON Schema of a spec, for editors; `docs_site/spec_schema.py` writes it from the classes of specs."""
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
-_LIBRARY = resources.files("medexam") / "experiments" / "library"
+_LIBRARY = Path(__file__).parents[1] / "experiments" / "library"
 _SUITES = _LIBRARY / "suites"
 
 
 def library_names() -> list[str]:
     """List the names of the experiments that ship with this package and with installed ones."""
-    names = {item.name.removesuffix(".yaml") for item in _LIBRARY.iterdir() if item.name.endswith(".yaml")}
-    return sorted(names | find_added("experiments").keys())
+    return sorted({path.stem for path in _LIBRARY.glob("*.yaml")} | find_added("experiments").keys())
 
 
 def load_document(spec: SpecSource) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
     try:
         document = parse_yaml(decode((shipped or path).read_bytes()), name)
     except FileNotFoundError:
-        shipped_names = [*library_names(), *sorted(item.name.removesuffix(".yaml") for item in _SUITES.iterdir())]
+        shipped_names = [*library_names(), *sorted(path.stem for path in _SUITES.glob("*.yaml"))]
         neighbours = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
         near = nearest(name, [*neighbours, *shipped_names, *CATALOGUE])
         choices = f"a YAML file, which `medexam init {name}` writes, a data set, or one of {', '.join(shipped_names)}"

@@ -63,7 +63,9 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
         raise SpecError("--set matrix: give the key itself a list, such as --set dataset.language=[en, es]")
     if not isinstance(axes, Mapping):
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
-    tree, axes = ({path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes))
+    axes = {path: _spell_out(path, value) for path, value in axes.items()}
+    # A list in the place of a whole part is none, and is refused as it was written.
+    tree |= {path: _spell_out(path, part) for path, part in tree.items() if not isinstance(part, list)}
     if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
         tree["dataset"] = {"name": SAMPLE.name}
     changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
@@ -95,24 +97,16 @@ def put(tree: Tree, path: str, value: Any) -> None:
     tree[leaf] = value
 
 
-def sampling_of(model: Any) -> Tree:
-    """Return what another model keeps of a model's spec: how it samples; a key that does not exist is kept too."""
-    fields = model.items() if isinstance(model, Mapping) else ()
-    return {name: value for name, value in fields if name in SAMPLING or name not in ModelSpec.model_fields}
-
-
-def listed(value: Any) -> list[Any]:
-    """Return a list as it is, and any other value as a list of it."""
-    return value if isinstance(value, list) else [value]
-
-
 def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iterator[tuple[str, Any]]:
     """Yield the changes that an override means."""
     part = tree.get(path, {})
     if path == "model" and isinstance(part, Mapping):
-        models = [read_model(one) for one in listed(value) if isinstance(one, str)]
+        listed = value if isinstance(value, list) else [value]
+        models = [read_model(one) for one in listed if isinstance(one, str)]
         if models not in ([], [{"engine": part.get("engine", "embedded")}]):
-            filled = [sampling_of(part) | read_model(one) if isinstance(one, str) else one for one in listed(value)]
+            # Another model keeps how the spec samples, and a key that does not exist, which is refused then.
+            sampling = {name: part[name] for name in part if name in SAMPLING or name not in ModelSpec.model_fields}
+            filled = [sampling | read_model(one) if isinstance(one, str) else one for one in listed]
             yield path, filled if isinstance(value, list) else filled[0]
             return
     if isinstance(value, Spec):

@@ -6,7 +6,6 @@ address, is found out later.
 
 import re
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -14,13 +13,13 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_live_name, load_object
-from medexam.specs.base import ENGINES, INSTEAD, Spec, looks_secret, part_of, short_name, walk
+from medexam.specs.base import ENGINES, INSTEAD, Spec, part_of, short_name, walk
 from medexam.text import nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry."""
-ADDRESSES = ("http://", "https://")
+_ADDRESSES = ("http://", "https://")
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -42,7 +41,7 @@ _SECRET_NAME = re.compile(
 _OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """A class of one's own, in a file or a module."""
 _PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
-_PROFILES = resources.files("medexam") / "serve" / "profiles"
+_PROFILES = Path(__file__).parents[1] / "serve" / "profiles"
 
 
 class ModelSpec(Spec):
@@ -134,7 +133,7 @@ class ModelSpec(Spec):
         yield len(endpoints) > 1 and any(endpoint.startswith(REGISTRY) for endpoint in endpoints), advice
         with_key = not self.registry and any(mark in endpoint for endpoint in endpoints for mark in "@?#")
         yield with_key, f"endpoints are addresses without user, password or query: {INSTEAD}"
-        is_name = variable is None or (re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) and not looks_secret(variable))
+        is_name = variable is None or re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII)
         yield not is_name, "api_key_env is not the name of an environment variable: write the name there, never the key"
         is_unset = self.max_tokens == 0 or self.temperature is None
         yield is_unset and not is_live_name(engine), "only a dspy.LM of a script leaves max_tokens and temperature open"
@@ -146,8 +145,8 @@ class ModelSpec(Spec):
         is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))
         yield engine == "embedded" and is_path, "name is a model of the hub: for a folder or file write path alone"
         advice = "looks like a key, and specs are stored: name its variable in api_key_env"
-        for path, value in walk(self.extra_body):
-            yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
+        for path, _ in walk(self.extra_body):
+            yield _SECRET_NAME.search(path.rpartition(".")[2]), f"extra_body.{path} {advice}"
 
     @property
     def served_name(self) -> str | None:
@@ -206,11 +205,11 @@ def read_model(text: str) -> dict[str, Any]:
     """Return the fields of the model that `text` means; raises `SpecError`, listing every form, if it means none."""
     text = text.strip()
     engines = (*get_args(EngineName), *added_names(ENGINES))
-    profiles = [item.name.removesuffix(".yaml") for item in _PROFILES.iterdir() if item.name.endswith(".yaml")]
+    profiles = [path.stem for path in sorted(_PROFILES.glob("*.yaml"))]
     if text in engines or (_OWN.fullmatch(text) and not text.startswith((REGISTRY, "hf:"))):
         return {"engine": text}
-    if text.startswith((*ADDRESSES, REGISTRY)):
-        address, _, name = text.partition("#") if text.startswith(ADDRESSES) else (text, "", "")
+    if text.startswith((*_ADDRESSES, REGISTRY)):
+        address, _, name = text.partition("#") if text.startswith(_ADDRESSES) else (text, "", "")
         return {"engine": "vllm", "endpoints": [address], **({"name": name} if name else {})}
     if text.startswith("hf:") and text != "hf:":
         return {"engine": "embedded", "name": text.removeprefix("hf:")}

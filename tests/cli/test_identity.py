@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from wire_server import Wire, serving
 
-from medexam.files import host_name
 from medexam.serve import TIMING, RegisteredServer, Registry
 
 
@@ -98,14 +98,14 @@ def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypat
     registry = Registry(tmp_path / "servers")
     monkeypatch.setattr(TIMING, "poll_s", 0.01)
     with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
-        registry.add(RegisteredServer(one.address, "tiny", host_name(), 1))
+        registry.add(RegisteredServer(one.address, "tiny", gethostname(), 1))
 
         class Adding(list):
             """Registers the other server at the first question."""
 
             def append(self, request):
                 if request[0] == "/v1/completions":
-                    registry.add(RegisteredServer(other.address, "tiny", host_name(), 1))
+                    registry.add(RegisteredServer(other.address, "tiny", gethostname(), 1))
                 super().append(request)
 
         one.requests = Adding()

@@ -4,10 +4,10 @@ import json
 import logging
 import os
 from pathlib import Path
+from socket import gethostname
 
 from wire_server import Wire, serving
 
-from medexam.files import host_name
 from medexam.serve import TIMING, RegisteredServer, Registry
 
 
@@ -17,7 +17,7 @@ def test_a_run_outlasts_a_pending_job(medexam, run, spec, tmp_path: Path, monkey
     model = {"engine": "vllm", "name": "tiny", "endpoints": [f"registry:{registry.path}"], "wait_s": 86400}
     path = spec(model=model, program={"kind": "zero_shot", "answer_format": "guided"})
     with serving(Wire()) as wire:
-        server = RegisteredServer(wire.address, "tiny", host_name(), os.getpid(), job="17", ready=True)
+        server = RegisteredServer(wire.address, "tiny", gethostname(), os.getpid(), job="17", ready=True)
         registry.add(server)
         (first,) = run(path, "--limit", 4)
         answers = tmp_path / first["run_dir"] / "predictions.jsonl"

@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from socket import gethostname
 
 import httpx
 import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
-from medexam.files import cache_dir, host_name
+from medexam.files import cache_dir
 from slurm.place import Place
 
 pytestmark = [pytest.mark.slurm, pytest.mark.nightly]
@@ -39,8 +40,8 @@ def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place:
     )
     assert f"`scancel {job}` stops it" in submitted.stderr
     entry = place.registered(job)
-    assert (entry.host, entry.model) == (host_name(), "Tiny-1B")
-    assert httpx.URL(entry.address).host == host_name()
+    assert (entry.host, entry.model) == (gethostname(), "Tiny-1B")
+    assert httpx.URL(entry.address).host == gethostname()
     assert httpx.get(entry.address.replace("/v1", "/health"), trust_env=False).status_code == 200
     key = entry.key
     assert key not in ("", "of-the-submitter")

@@ -234,7 +234,7 @@ def find_paper_entry(name: str) -> PaperEntry:
     """Find the entry of that name; raises `SpecError` naming the nearest ones if there is none."""
     entries = {entry.name: entry for entry in list_entries()}
     if name not in entries:
-        near = nearest(name, entries, most=3, similarity=0.5)
+        near = nearest(name, entries, most=3)
         hint = f"did you mean {near}? " if near else ""
         raise SpecError(f"nothing is called {name!r}: {hint}`medexam reproduce --list` names all tables and figures")
     return entries[name]

@@ -25,7 +25,6 @@ from medexam.measures import find_benchmark
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document
-from medexam.specs.catalogue import STUDIED
 from medexam.specs.identity import build_identity, digest
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
@@ -44,7 +43,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
     Raises `RunFolderError` where nothing can be written.
     """
     answers = read_columns()
-    _, cells = build_cells(load_document("study"), {"dataset": {"name": STUDIED.name}, "model.name": MODEL})
+    _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []

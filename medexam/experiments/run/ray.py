@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from medexam.errors import EngineError
 from medexam.experiments.run.shard import ask_shard
 from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
-from medexam.files import host_name
 
 _CONNECT_S = 5.0
 _OWN: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200_000_000}
@@ -76,5 +76,5 @@ def _ask_shard(directory: str, folder: Path, *part: Any) -> dict[str, Any]:
     try:
         os.chdir(directory)
     except FileNotFoundError:
-        return {"fault": f"{host_name()} does not see {directory}, and a distributed run needs shared folders"}
+        return {"fault": f"{gethostname()} does not see {directory}, and a distributed run needs shared folders"}
     return ask_shard(folder, *part)

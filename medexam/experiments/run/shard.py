@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +25,6 @@ from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.run_folder import SHARDS, RunFolder
-from medexam.files import host_name
 from medexam.process import quiet_dspy
 
 STOP = "stop"
@@ -36,7 +36,7 @@ _PARENT = os.getppid()
 
 def ask_shard(folder: Path, part: int, parts: int, limits: str = "{}") -> dict[str, Any]:
     """Ask one part of a run under limits in JSON; return how it ended. What a user can cure is its `fault`."""
-    end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
+    end: dict[str, Any] = {"host": gethostname(), "stop": None, "changes": []}
     with suppress(OSError):
         (folder / SHARDS).mkdir(exist_ok=True)
     try:
@@ -50,7 +50,7 @@ def ask_shard(folder: Path, part: int, parts: int, limits: str = "{}") -> dict[s
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:
-        end["fault"] = f"{host_name()}: {error}"
+        end["fault"] = f"{gethostname()}: {error}"
     return end
 
 

@@ -12,13 +12,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from pathlib import Path
+from socket import gethostname
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.files import cache_dir, file_name, host_name, process_lives, write_whole
+from medexam.files import cache_dir, file_name, process_lives, write_whole
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
@@ -86,7 +87,7 @@ class Registry:
                 raise EngineError(f"{path}: damaged; remove it, or name another registry") from None
         for server in servers:
             remember_secret(server.key)
-        alive = (one for one in servers if one.host != host_name() or process_lives(one.pid))
+        alive = (one for one in servers if one.host != gethostname() or process_lives(one.pid))
         return tuple(one for one in alive if one.ready is ready)
 
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from socket import gethostname
 from typing import Self
 
 import httpx
 
 from medexam.errors import EngineError
-from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.command import Launch
 from medexam.serve.timing import TIMING
@@ -54,7 +54,7 @@ class VLLMServer:
         """Base address as clients reach it; empty for a node that only computes."""
         if host is not None and launch.address:
             self.address = str(httpx.URL(launch.address).copy_with(host=host))
-        self.entry = RegisteredServer(self.address, launch.model, host_name(), 0, key, job=job)
+        self.entry = RegisteredServer(self.address, launch.model, gethostname(), 0, key, job=job)
         """What stands in the registry."""
         self.healthy = False
         self._registry, self._notify = registry if launch.address else None, notify

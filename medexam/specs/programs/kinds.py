@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJson
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
-from medexam.specs.base import KIND_FILES, PROGRAMS, Added, PlacedError, Spec, advise, parse_yaml
+from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, parse_yaml
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt
 from medexam.specs.programs.programs import (
@@ -286,7 +286,7 @@ else:
         Any,
         PlainValidator(_read_program),
         WithJsonSchema({"title": "AnyProgram"}),
-        Added(lambda: [*all_kinds().values(), OwnSpec]),
+        lambda: [*all_kinds().values(), OwnSpec],
     ]
     """The `program` part of a spec."""
 

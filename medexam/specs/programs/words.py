@@ -19,7 +19,7 @@ from pydantic import (
 
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
-from medexam.specs.base import PlacedError, Spec, UnknownKeyError, parse_yaml
+from medexam.specs.base import PlacedError, Spec, parse_yaml
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt, WordFiles
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
@@ -56,9 +56,9 @@ class VariantSpec(Spec):
 
     @staticmethod
     def check_keys(keys: Collection[str], own: Collection[str]) -> None:
-        """Raise `UnknownKeyError` for a key that it does not have."""
+        """Raise `PlacedError` for a key that it does not have."""
         if unknown := next((key for key in keys if key not in own), None):
-            raise UnknownKeyError(str(unknown), own)
+            raise PlacedError(str(unknown), "unknown key", own)
 
 
 class WordsSpec(VariantSpec):

@@ -8,13 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from socket import gethostname
 
 import httpx
 import pytest
 from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EngineError
-from medexam.files import host_name
 from medexam.serve import TIMING, Launch, Registry, VLLMServer, plan_server
 from waiting import until
 
@@ -66,7 +66,7 @@ def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regist
         server.wait_healthy(progress)
         assert server.address == launch.address
         (entry,) = registry.read()
-        assert (entry.address, entry.model, entry.host) == (launch.address, "tiny", host_name())
+        assert (entry.address, entry.model, entry.host) == (launch.address, "tiny", gethostname())
         assert (entry.job, entry.key) == ("17", "s3cret")
         assert httpx.get(f"http://127.0.0.1:{launch.port}/health", trust_env=False).status_code == 200
         # The key is in the server's environment and in the registry alone.
