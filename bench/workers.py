@@ -26,7 +26,7 @@ from distributed import make_spec
 
 from medexam.experiments import Runner, plan_spec
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.run.spread import SpreadExecutor, run_here
+from medexam.experiments.run.shard import SpreadExecutor, run_here
 
 
 class TimedRunner(Runner):

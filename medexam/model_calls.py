@@ -40,8 +40,9 @@ class Sampling(NamedTuple):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
         """Return what the settings of a language model say of it."""
-        values = {name: settings[name] for name in cls._fields if settings.get(name) is not None}
-        return cls(**{**values, "stop": tuple(values.get("stop", ()))})
+        values: Any = map(settings.get, cls._fields)
+        sampling = cls(*values)
+        return sampling.changed(stop=tuple(sampling.stop or ()))
 
     def changed(self, **fields: Any) -> "Sampling":
         """Return the same with other `fields`."""
@@ -54,8 +55,12 @@ class Sampling(NamedTuple):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of a completions request."""
-        ends = {"max_tokens": self.max_tokens, "stop": list(self.stop) or None}
-        return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
+        fields = self.drawing()
+        if self.max_tokens is not None:
+            fields["max_tokens"] = self.max_tokens
+        if self.stop:
+            fields["stop"] = [*self.stop]
+        return fields
 
 
 SAMPLED = frozenset(Sampling.__annotations__)
@@ -107,7 +112,9 @@ class Dialogue(NamedTuple):
     @property
     def media(self) -> list[str]:
         """The data URLs of its pictures and files, wherever they stand."""
-        contents = [turn.get("content") for turn in self.turns or ()]
+        if self.turns is None:
+            return [*self.pictures]
+        contents = [turn.get("content") for turn in self.turns]
         parts = [part for content in contents if isinstance(content, list) for part in content]
         urls = [part.get("image_url", {}).get("url") or part.get("file", {}).get("file_data") for part in parts]
         return [*self.pictures, *(url for url in urls if url and url.startswith("data:"))]

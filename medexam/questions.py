@@ -136,7 +136,7 @@ class Question(SlottedModel):
     @property
     def printed(self) -> str:
         """The context if there is one, the stem, then each option on a line behind its number."""
-        return "\n".join([self.asked, *(f"{option.number}. {option.text}" for option in self.options)])
+        return "\n".join([self.asked, *[f"{option.number}. {option.text}" for option in self.options]])
 
     @property
     def asked(self) -> str:

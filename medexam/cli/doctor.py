@@ -43,7 +43,7 @@ def doctor(
         medexam doctor http://127.0.0.1:8000/v1
         medexam doctor openai/gpt-4o-mini
     """
-    from medexam.experiments.run.signals import run_interruptibly
+    from medexam.experiments.run.scheduler import run_interruptibly
     from medexam.serve.discovery.doctor import diagnose, find_targets
     from medexam.serve.discovery.registry import local_registry
 

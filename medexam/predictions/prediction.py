@@ -160,11 +160,11 @@ class ModelCall(SlottedModel):
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
     text: Written | None = None
     """The reply as it came, thinking in its block; None where nothing was written."""
-    finish_reason: Written | None = None
+    finish_reason: str | None = None
     """As the server wrote it: `stop`, `length`, or a provider's own word."""
     refused: Annotated[bool, _Empty] = False
     """Whether the reply stands where the provider tells that the model declined."""
-    model: Written | None = None
+    model: str | None = None
     """The model as the server named it."""
     prompt_tokens: Count | None = None
     """None if the server did not report it; 0 for a reply that shared the prompt of the one before it."""

@@ -231,9 +231,9 @@ class CitingPassages(BehindText):
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)
                 if outcome.rationale:
                     reply = f"{outcome.rationale}\n\n{reply}"
-                shown = shown_inputs().get("question", question)
+                current = shown_inputs().get("question", question)
                 outcome.generation = await self.program.ask_about(
-                    self.cite, shown, f"{reply} {_OPENING}", [*map(str, range(count + 1))], _CLOSING
+                    self.cite, current, f"{reply} {_OPENING}", [*map(str, range(count + 1))], _CLOSING
                 )
                 citation = _read_citation(end_turn(split_thinking(outcome.generation.reply or "")[1]), count)
         return outcome.copy(cited=citation)

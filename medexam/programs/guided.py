@@ -27,9 +27,9 @@ class GuidedAdapter(dspy.ChatAdapter):
     def __init__(self) -> None:
         super().__init__(use_json_adapter_fallback=False)
 
-    def __call__(self, *arguments: Any, **named: Any) -> list[Fields]:
+    def __call__(self, *arguments: Any, **settings: Any) -> list[Fields]:
         """Return one dictionary of outputs."""
-        return run_blocking(self.acall(*arguments, **named))
+        return run_blocking(self.acall(*arguments, **settings))
 
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields

@@ -117,8 +117,8 @@ async def read_both(program: dspy.Module, question: Question | Task, prediction:
     That is its answer too if the program reads leniently.
     """
     # Both leave a reply without an answer though it is all words.
-    is_written = prediction.reason in (Reason.UNPARSED, Reason.TRUNCATED)
-    if not (is_written and isinstance(program, AskingProgram) and program.reads_options):
+    is_words = prediction.reason in (Reason.UNPARSED, Reason.TRUNCATED)
+    if not (is_words and isinstance(program, AskingProgram) and program.reads_options):
         return prediction
     output = (await look(program, question, prediction.calls, "lenient")).output
     if output is None or output.answer is None:

@@ -134,13 +134,13 @@ def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) ->
     if not cells or (ray is None and workers in (None, 1)):
         yield None
         return
-    from medexam.experiments.run.spread import SpreadExecutor, check_spreadable, run_here
+    from medexam.experiments.run.shard import SpreadExecutor, check_spreadable, run_here
 
     check_spreadable(cells)
     if ray is None:
         yield SpreadExecutor(workers or 1, run_here, kind="processes")
         return
-    from medexam.experiments.run.ray import open_cluster, spread_on_ray
+    from medexam.experiments.run.shard import open_cluster, spread_on_ray
 
     print_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
     with open_cluster(ray or None) as cluster:

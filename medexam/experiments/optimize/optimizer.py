@@ -18,8 +18,7 @@ from medexam.experiments.optimize.meter import Meter, MeteredEngine, StoppedErro
 from medexam.experiments.optimize.optimization import PROMPT_MODELS, Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trials
-from medexam.experiments.run.scheduler import GRACE_S
-from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
 from medexam.programs.lm import build_lm
 from medexam.serve import Engine, build_engine

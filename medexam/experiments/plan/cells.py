@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import dspy
@@ -53,6 +54,11 @@ class PlannedCell:
     def spec_digest(self) -> str:
         """Digest of everything that an answer depends on."""
         return str(self.folder.spec_digest)
+
+    @cached_property
+    def owner(self) -> dict[str, Any]:
+        """Whose predictions its answers are."""
+        return {"program": self.cell.program.label, "spec_digest": self.spec_digest}
 
     @property
     def label(self) -> str:

@@ -9,16 +9,16 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medexam.errors import SpecError
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.run.scheduler import Scheduler, answer
-from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.run.scheduler import Scheduler, answer, run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import MODELS, admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
@@ -33,9 +33,6 @@ from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
 
-if TYPE_CHECKING:
-    from medexam.experiments.entry.progress import RunProgress
-
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +46,7 @@ class Executor:
         self._engines: dict[ModelSpec, Engine] = {}
 
     async def prepare(
-        self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
+        self, planned: PlannedCell, observer: RunProgress, needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
         for model in planned.models.values() if planned.asks_model else ():
@@ -73,7 +70,7 @@ class Executor:
         return in_bulk(lms.pop(None, None), lms)
 
     async def ask(
-        self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
+        self, planned: PlannedCell, observer: RunProgress, spending: Spending, log: str = PREDICTIONS
     ) -> None:
         """Ask the cell's pending questions, and append the answers to a log of its folder."""
         engine = self._reached(planned).get(None)
@@ -115,7 +112,7 @@ class Runner:
     """Carries out one plan, once."""
 
     def __init__(
-        self, plan: Plan, observer: "RunProgress", *, limits: Limits = NO_LIMITS, executor: Executor | None = None
+        self, plan: Plan, observer: RunProgress, *, limits: Limits = NO_LIMITS, executor: Executor | None = None
     ) -> None:
         """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
         self._plan, self._observer = plan, observer
@@ -200,8 +197,8 @@ class Runner:
             await self._ask(planned, before)
         except asyncio.CancelledError:
             # What is there is still scored: unless the cancellation is undone, every later wait would raise it again.
-            if (task := asyncio.current_task()) is not None:
-                task.uncancel()
+            task: Any = asyncio.current_task()
+            task.uncancel()
             return True
         return False
 
@@ -209,10 +206,11 @@ class Runner:
         """Find what prompts show beside the pending questions."""
         if planned.retrieval is None:
             return planned.look_up()
-        task, move = asyncio.current_task(), self._observer.retrieval_starts(planned)
+        task: Any = asyncio.current_task()
+        move = self._observer.retrieval_starts(planned)
 
         def progress(count: int) -> None:
-            if task is not None and task.cancelling():
+            if task.cancelling():
                 raise asyncio.CancelledError
             move(count)
 
@@ -258,7 +256,7 @@ class Runner:
         return environment
 
 
-async def ask_one(planned: PlannedCell, question: Any, observer: "RunProgress") -> Prediction:
+async def ask_one(planned: PlannedCell, question: Any, observer: RunProgress) -> Prediction:
     """Ask one question of a cell and keep nothing; raises `EngineError` if the model cannot be had."""
     planned, executor = await asyncio.to_thread(replace(planned, pending=(question,)).look_up), Executor()
     try:

@@ -5,10 +5,14 @@ and prediction logs, and neither engines nor scores.
 """
 
 import asyncio
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from itertools import count, islice
+from typing import Any, TypeVar
 
 from dspy.utils.exceptions import (
     LMAuthError,
@@ -19,18 +23,18 @@ from dspy.utils.exceptions import (
 )
 
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
+from medexam.event_loop import background_loop
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.logs import PredictionLog
 from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, build_prediction
+from medexam.programs import build_prediction
 from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both
 from medexam.serve.asking import asking, limited
 
-if TYPE_CHECKING:
-    from medexam.experiments.entry.progress import RunProgress
-
+T = TypeVar("T")
 _FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
 _GIVE_UP_AFTER = 32
@@ -44,21 +48,18 @@ _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUns
 """Faults that no other question would escape."""
 
 
-async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Exception | None, tuple[int, int]]:
+async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Exception | None, Sequence[int]]:
     """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
-    start, program = time.monotonic(), planned.program
-    owner: dict[str, Any] = {name: getattr(planned, name) for name in ("spec_digest", "answerer")}
-    owner["program"] = planned.cell.program.label
-    try:
-        with asking() as discarded, kept_calls() as calls:
+    start, program, owner = time.monotonic(), planned.program, planned.owner
+    with asking() as discarded, kept_calls() as calls:
+        try:
             output = await program.acall(question=question)
-    except (LMError, ProgramFaultError) as error:
-        return build_failure(question, error, calls.all(), **owner), error, (discarded[0], discarded[1])
-    timed = {**owner, "further": planned.further, "latency_s": time.monotonic() - start}
-    prediction = build_prediction(question, output, calls.all(), **timed)
-    if isinstance(program, AskingProgram):
-        prediction = await read_both(program, question, prediction)
-    return prediction, None, (discarded[0], discarded[1])
+        except (LMError, ProgramFaultError) as error:
+            failure = build_failure(question, error, calls.all(), answerer=planned.answerer, **owner)
+            return failure, error, discarded
+    details = {**owner, "latency_s": time.monotonic() - start, "answerer": planned.answerer, "further": planned.further}
+    prediction = build_prediction(question, output, calls.all(), **details)
+    return await read_both(program, question, prediction), None, discarded
 
 
 class Scheduler:
@@ -68,11 +69,11 @@ class Scheduler:
         self,
         planned: PlannedCell,
         log: PredictionLog,
-        observer: "RunProgress",
+        observer: RunProgress,
         spending: Spending,
         concurrency: Callable[[], int],
     ) -> None:
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
         """Each asks one question."""
         self._planned, self._log, self._observer, self._spending = planned, log, observer, spending
         self._concurrency, self._waiting = concurrency, iter(planned.pending)
@@ -104,10 +105,9 @@ class Scheduler:
             self._waiting = iter(())
             if self.tasks:
                 self._observer.stopping(len(self.tasks))
-                task = asyncio.current_task()
+                current: Any = asyncio.current_task()
                 # Two cancellations within one turn of the loop arrive as one.
-                is_second = task is not None and task.cancelling() > 1
-                await asyncio.wait(self.tasks, timeout=0.0 if is_second else GRACE_S)
+                await asyncio.wait(self.tasks, timeout=0.0 if current.cancelling() > 1 else GRACE_S)
             raise
         finally:
             # The flusher writes to the same log: it must have ended before the last flush, and before the log closes.
@@ -115,40 +115,46 @@ class Scheduler:
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
+            for task in [*self.tasks]:  # that ended in this very turn
+                self._note_end(task)
             self._log.flush()
         if self._fault is not None:
             raise self._fault
 
     def _begin(self) -> None:
         """Begin as many questions as may be in flight now, some in this turn and the rest in the next ones."""
-        for _ in range(_BEGUN_AT_ONCE):
-            is_over = self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None
-            if is_over or len(self.tasks) >= min(self._concurrency(), self._spending.room):
-                return
-            if (question := next(self._waiting, None)) is None:
-                return
-            task = asyncio.create_task(self._ask(question))
+        if self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None:
+            return
+        room = int(min(self._concurrency(), self._spending.room)) - len(self.tasks)
+        questions = [*islice(self._waiting, max(0, min(room, _BEGUN_AT_ONCE)))]
+        for question in questions:
+            task = asyncio.create_task(answer(self._planned, question))
             self.tasks.add(task)
             task.add_done_callback(self._note_end)
-        self._changed.set()
+        if len(questions) == _BEGUN_AT_ONCE:
+            self._changed.set()
 
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._fault, self._waiting = self._fault or task.exception(), iter(())
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
+        """Keep what came of a question, once; the first fault ends the asking."""
+        if task not in self.tasks:
+            return
+        self.tasks.remove(task)
+        self._changed.set()
+        if task.cancelled():
+            return
+        try:
+            prediction, error, discarded = task.result()
+            if isinstance(error, _HOPELESS):
+                self._waiting = iter(())
+                self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
+            self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
+            self._spending.add(prediction, discarded)
+            self._log.append(prediction)
+            self._observer.answered(prediction)
+        except BaseException as fault:
+            self._fault, self._waiting = self._fault or fault, iter(())
             for other in self.tasks:
                 other.cancel()
-        self._changed.set()
-
-    async def _ask(self, question: Any) -> None:
-        prediction, error, discarded = await answer(self._planned, question)
-        if isinstance(error, _HOPELESS):
-            self._waiting = iter(())
-            self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
-        self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
-        self._spending.add(prediction, discarded)
-        self._log.append(prediction)
-        self._observer.answered(prediction)
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.
@@ -158,3 +164,37 @@ class Scheduler:
                 await asyncio.sleep(_FLUSH_S)
                 self._log.flush()
         self._waiting = iter(())
+
+
+def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work on the loop that carries all traffic with models, and wait for it.
+
+    Each of the first two Ctrl-C cancels the work; what it returns or raises then is what this returns or raises, and
+    `KeyboardInterrupt` where it does not listen: asyncio's own handler would raise that in whatever line is executed.
+    Outside the main thread, and where Ctrl-C is ignored, as under `nohup`, nothing cancels it.
+    """
+    loop, numbers, tasks = background_loop().loop, count(1), list[asyncio.Task[T]]()
+
+    async def hold() -> T:
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
+
+    def hear(*_: object) -> None:
+        if next(numbers) > 2:  # the work does not listen
+            raise KeyboardInterrupt
+        # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+    is_heard = threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT))
+    old_handler = signal.signal(signal.SIGINT, hear) if is_heard else None
+    future = asyncio.run_coroutine_threadsafe(hold(), loop)
+    try:
+        # Some kernels give the signal to another thread, and then this one hears of it when it wakes.
+        while not wait([future], timeout=0.2).done:
+            pass
+        return future.result()
+    except CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, old_handler)

@@ -1,7 +1,7 @@
 """What one invocation has spent over all its cells, and what it may spend."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -88,24 +88,24 @@ class Spending:
         self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
         self.most = dict(zip(_COUNTED, find_most(planned), strict=True)) if self._is_first else {}
 
-    def add(self, prediction: Prediction, discarded: tuple[int, int] = (0, 0)) -> None:
+    def add(self, prediction: Prediction, discarded: Sequence[int] = (0, 0)) -> None:
         """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
-        before, self._is_first = [getattr(self, name) for name in _COUNTED], False
+        before, self._is_first, calls = (self.calls, self.tokens, self.cost), False, prediction.calls
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
-        tokens = prediction.prompt_tokens, prediction.completion_tokens
-        self.uncounted |= prediction.last_call is not None and None in tokens
-        thrown_away = ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])
-        for call in (*prediction.calls, thrown_away):
-            prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        if any(discarded):
+            calls = (*calls, ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1]))
+        for call in calls:
+            prompt, completion, is_replied = call.prompt_tokens or 0, call.completion_tokens or 0, call.has_reply
+            self.uncounted |= is_replied and None in (call.prompt_tokens, call.completion_tokens)
             so_far, prices = self.by_model.get(call.asked, (0, 0)), self.prices.get(call.asked)
             self.by_model[call.asked] = so_far[0] + prompt, so_far[1] + completion
-            self.calls, self.tokens = self.calls + call.has_reply, self.tokens + prompt + completion
+            self.calls, self.tokens = self.calls + is_replied, self.tokens + prompt + completion
             by_list = prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
             self.cost += by_list if call.cost_usd is None else call.cost_usd
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
-        amounts = zip(_COUNTED, before, strict=True)
-        self.most = {name: max(self.most.get(name, 0), getattr(self, name) - amount) for name, amount in amounts}
+        for name, amount in zip(_COUNTED, before, strict=True) if self.limits is not NO_LIMITS else ():
+            self.most[name] = max(self.most.get(name, 0), getattr(self, name) - amount)
 
     @property
     def minutes(self) -> float:

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, Self, TypeVar
 
@@ -201,7 +202,7 @@ class PredictionLog:
             calls = tuple(replace(call, messages=(), prompt=None, texts=call.texts and ()) for call in prediction.calls)
             prediction = prediction.model_copy(update={"calls": calls})
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        has_turns = any(call.messages for call in prediction.calls)
+        has_turns = any(map(attrgetter("messages"), prediction.calls))
         self._lines.append(self._share_turns(prediction) if has_turns else prediction.to_line())
 
     def flush(self) -> None:
@@ -235,7 +236,8 @@ class PredictionLog:
 
     def _share_turns(self, prediction: Prediction) -> bytes:
         document, in_line = prediction.to_json(), set[str]()
-        for turn in (turn for call in document["calls"] for turn in call.get("messages", ())):
+        turns = [turn for call in document["calls"] for turn in call.get("messages", ())]
+        for turn in turns:
             if len(turn["content"]) < _SHORTEST:
                 continue
             key = _hash_turn(turn["content"])
