@@ -86,9 +86,8 @@ def compare(
     from medexam.experiments.compare.further import find_further
     from medexam.experiments.compare.margins import judge_gate, parse_gate
     from medexam.experiments.compare.runs import compare_runs, find_compared
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir, run_paths
 
     margin = None if fail_if is None else parse_gate(fail_if)

@@ -12,7 +12,7 @@ from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.datasets.checking import Anomaly, CheckReport
-    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Terminal
     from medexam.questions import Language
     from medexam.specs import DatasetSpec
 
@@ -76,9 +76,8 @@ def stats(
         medexam data stats headqa_sample
     """
     from medexam.datasets import load_exam_set
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.dataset_statistics import compute_statistics, statistics_tables
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.plugins import load_object
     from medexam.specs import DatasetSpec
     from medexam.specs.base import BENCHMARKS, validate
@@ -218,7 +217,7 @@ def _find_own(name: str) -> "DatasetSpec | None":
 
 
 def _console() -> "Terminal":
-    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Terminal
 
     return Terminal(highlight=False, markup=False, soft_wrap=True)
 

@@ -76,8 +76,7 @@ def doctor(
 def _examine_machine(*, as_json: bool) -> None:
     """Print what is here and what that lets its user do."""
     from medexam.cli.machine import machine_rows
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import Unbroken, print_blocks
+    from medexam.experiments.report.shown import Terminal, Unbroken, print_blocks
     from medexam.tables import Table
 
     rows = list(machine_rows())
@@ -91,8 +90,7 @@ def _examine_machine(*, as_json: bool) -> None:
 
 def _print(diagnoses: "Sequence[Diagnosis]", lines: Sequence[str]) -> None:
     """Print a column for each place, what to change, and the command that asks a few questions there."""
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import Unbroken, print_blocks
+    from medexam.experiments.report.shown import Terminal, Unbroken, print_blocks
     from medexam.specs.catalogue import SAMPLE
     from medexam.tables import Table
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from medexam.experiments.entry.terminal import Terminal
+from medexam.experiments.report.shown import Terminal
 from medexam.predictions import Prediction
 from medexam.predictions.prediction import ModelCall
 from medexam.questions import Gold, Question, Task, TaskGold

@@ -43,11 +43,10 @@ def optimize(
 
     changes, document = parse_overrides(overrides or ()), load_document(spec)
     from medexam.experiments.entry.progress import Bars
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.optimize.optimization import RECORD
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import track_optimization
 
@@ -107,8 +106,7 @@ def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
 
 def _print_plan(plan: "OptimizationPlan") -> None:
     """Print what would be tried, as a table."""
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.tables import Table, flatten
 
     document = _plan_document(plan) | {"dropped": len(plan.optimization.dropped)}

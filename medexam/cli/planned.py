@@ -3,8 +3,8 @@
 from medexam.cli.items import print_prediction
 from medexam.event_loop import background_loop
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.plans import Plan
+from medexam.experiments.report.shown import Terminal
 from medexam.experiments.run.runner import ask_one
 
 

@@ -16,7 +16,7 @@ from medexam.cli.options import (
     RunsDirOption,
     data_read_once,
 )
-from medexam.cli.output import check_endings, print_json, read_current, write_file
+from medexam.cli.output import check_endings, print_json, read_current
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
 from medexam.text import print_notice
@@ -92,9 +92,8 @@ def report(
         medexam report --watch --html live.html
         medexam report 3c2aae ff221f
     """
-    from medexam.experiments.entry.report import Report
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.entry.report import Report, write_files
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
 
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
@@ -116,16 +115,8 @@ def report(
             new_report = Report(stored_runs, protocol=protocol, by=by or ())
         else:
             new_report = load_object(layout, LAYOUTS)(stored_runs)
-        if html is not None:
-            sys.stderr.write(f"{new_report.write_page(html)}\n")
-        if plots is not None:
-            sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
-        if markdown is not None:
-            write_file(new_report.markdown(), markdown)
-        if latex is not None:
-            write_file(new_report.latex(), latex, "--latex")
-        if csv is not None:
-            write_file(new_report.csv(), csv, "--csv")
+        for line in write_files(new_report, html=html, plots=plots, markdown=markdown, latex=latex, csv=csv):
+            sys.stderr.write(f"{line}\n")
         print_json(new_report.document()) if as_json else print_blocks(Terminal(), new_report.blocks())
 
 

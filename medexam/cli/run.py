@@ -208,8 +208,7 @@ def plan(
         medexam plan quickstart
     """
     planned = _plan(specs, settings, only_look=True)
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
 
     print_json(planned.cells) if as_json else print_blocks(Terminal(), planned.blocks())
 
@@ -273,11 +272,10 @@ def _warn(planned: "Plan") -> "Plan":
 
 def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:
     """Print runs as tables or JSON, what is to be known of them, and the commands that show more."""
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.leaderboard import make_leaderboard
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
 
     for run in runs:
         metrics = run.metrics

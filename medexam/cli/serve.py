@@ -117,8 +117,7 @@ def serve(
 
 def _print_profiles() -> None:
     """Print the table of shipped profiles, and the GPUs that they take."""
-    from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.serve.launch.memory import CARDS, list_fits
     from medexam.serve.launch.profile import load_profile, profile_names
     from medexam.tables import Table
@@ -216,7 +215,7 @@ def _serve_until_signal(launch: "Launch", command: str, stopped_by: str, **setti
     """Serve until Ctrl-C or SIGTERM; once it is healthy, print the address, `command`, and what stops it."""
     from rich.markup import escape
 
-    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Terminal
     from medexam.serve.launch.server import VLLMServer
 
     console = Terminal(stderr=True)

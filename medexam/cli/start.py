@@ -60,9 +60,8 @@ def demo(
     from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo.sentences import study_sentences
     from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.page import write_page
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.report.tables import overview_tables
     from medexam.specs.catalogue import SAMPLE
 
@@ -143,7 +142,7 @@ def _write_own(
     from medexam.cli.items import print_task
     from medexam.datasets.own.proposing import propose
     from medexam.datasets.rows import Row
-    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Terminal
     from medexam.files import write_whole
     from medexam.specs.dataset import KeySpec
 

@@ -23,9 +23,8 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
         medexam list
     """
     from medexam.experiments.compare.equal_runs import describe_unequal
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.current import current_run
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside
     from medexam.experiments.store.stored_run import stored_metrics, stored_run
     from medexam.tables import NONE, Table, percent
@@ -125,10 +124,9 @@ def show(
 
 
 def _print_run(stored_run: "StoredRun") -> None:
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.findings import findings
     from medexam.experiments.report.run_tables import describe_settings, describe_state
-    from medexam.experiments.report.shown import Block, Unbroken, print_blocks
+    from medexam.experiments.report.shown import Block, Terminal, Unbroken, print_blocks
 
     path, state = stored_run.folder.path, describe_state(stored_run)
     files = sorted(file.name for file in path.iterdir() if file.is_file() and file.name[0] != ".")
@@ -150,7 +148,7 @@ def _print_run(stored_run: "StoredRun") -> None:
 def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
     """Print one question with what was answered to it."""
     from medexam.cli.items import print_prediction, print_question, print_task
-    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Terminal
     from medexam.experiments.store.items import load_items
     from medexam.questions import Question
 
@@ -206,9 +204,8 @@ def board(
         medexam board runs --markdown board.md
     """
     check_endings({"--markdown": markdown, "--latex": latex})
-    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.leaderboard import make_leaderboard
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
 
     root = runs_dir or default_runs_dir()

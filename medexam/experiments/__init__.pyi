@@ -7,7 +7,6 @@ from .entry.carry_out import carry_out as carry_out
 from .entry.carry_out import plan_spec as plan_spec
 from .entry.progress import Bars as Bars
 from .entry.report import Report as Report
-from .entry.terminal import Terminal as Terminal
 from .plan.cells import PlannedCell as PlannedCell
 from .plan.plans import Plan as Plan
 from .report.current import current_run as current_run
@@ -27,6 +26,7 @@ from .report.plots.style import Plot as Plot
 from .report.plots.style import looks as looks
 from .report.run_tables import cost_tables as cost_tables
 from .report.shown import Block as Block
+from .report.shown import Terminal as Terminal
 from .report.shown import Unbroken as Unbroken
 from .report.shown import print_blocks as print_blocks
 from .report.tables import table_runs as table_runs

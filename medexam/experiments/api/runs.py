@@ -1,36 +1,73 @@
-"""Runs in Python: plan them, carry them out, read, compare and report them; each shows itself as tables."""
+"""Runs and optimizations in Python: plan, carry out, read, compare and report them; each shows itself as tables."""
 
+import sys
 from collections import UserList
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, overload
+
+from pydantic_core import to_jsonable_python
 
 from medexam.datasets.kept import reads_kept
-from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.api.settings import PartSource, gather
+from medexam.errors import MedExamError, RunFolderError, SpecError
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.entry.carry_out import carry_out, plan_spec, send_to_mlflow
-from medexam.experiments.entry.report import Report
+from medexam.experiments.entry.progress import Bars
+from medexam.experiments.entry.report import Report, write_files
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.current import current_run, rescored
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
-from medexam.experiments.report.shown import Block, Displayed, write_report
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, run_paths, runs_inside
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
+from medexam.specs import load_document
+from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.text import print_notice
 
 if TYPE_CHECKING:
+    import dspy
     import pandas as pd
+
+    from medexam.experiments.optimize.optimization import Optimization
+
+
+OnePart: TypeAlias = "str | Mapping[str, Any] | Spec | dspy.Module | dspy.BaseLM"
+PartSource: TypeAlias = "OnePart | Sequence[OnePart] | None"
+"""A part of a spec: a text for its first field, a mapping of the fields that change, or a spec. `program` takes a
+`dspy.Module` too, and `model` a `dspy.LM`. A list of them is an axis of the matrix. A mapping that names another data
+set, program or engine is a whole part."""
+
+
+def gather(overrides: Mapping[str, Any], **parts: "PartSource | int") -> dict[str, Any]:
+    """Map dotted keys to plain values, from keywords in which two underscores stand for a dot; None is left out."""
+    settings = {name: part for name, part in parts.items() if part is not None}
+    settings |= {name.replace("__", "."): value for name, value in overrides.items()}
+    return {
+        name: value if isinstance(value, Spec) else to_jsonable_python(value, fallback=_name_object)
+        for name, value in settings.items()
+    }
+
+
+def _name_object(value: Any) -> Any:
+    """Return what names a module or a model that the script has made."""
+    dspy = sys.modules.get("dspy")
+    if dspy is None or not isinstance(value, (dspy.Module, dspy.BaseLM)):
+        raise SpecError(f"{value!r:.80} cannot be part of a spec")
+    from medexam.experiments.evaluate.identity import model_part, program_part
+
+    if isinstance(value, dspy.Module) and any(predictor.lm is not None for predictor in value.predictors()):
+        raise SpecError("a module holds the model of set_lm: leave that out, and give the model as model=")
+    return program_part(value) if isinstance(value, dspy.Module) else model_part(value)
 
 
 class Predictions(dict[str, Prediction]):
@@ -274,15 +311,39 @@ def report(
     """
     sources = [*(runs if isinstance(runs, Runs) else [runs]), *others]
     new_report = Report([load_run(source, runs_dir=runs_dir, metrics=metrics).stored for source in sources], by=by)
-    if html is not None:
-        new_report.write_page(Path(html))
-    if plots is not None:
-        new_report.write_plots(Path(plots))
-    if markdown is not None:
-        write_report(new_report.markdown(), Path(markdown))
-    if latex is not None:
-        write_report(new_report.latex(), Path(latex), "latex")
+    files = {"html": html, "plots": plots, "markdown": markdown, "latex": latex}
+    list(write_files(new_report, **{name: Path(path) for name, path in files.items() if path is not None}))
     return new_report
+
+
+def optimize(
+    spec: SpecSource,
+    *,
+    program: PartSource = None,
+    model: PartSource = None,
+    dataset: PartSource = None,
+    runs_dir: str | Path | None = None,
+    fresh: bool = False,
+    progress: bool = True,
+    track: bool | str = True,
+    **overrides: Any,
+) -> "Optimization":
+    """Optimize a program's demonstrations and instructions, or continue an interrupted optimization.
+
+    The arguments are those of `run`; the spec's `optimizer` part, or `optimizer__kind="bootstrap"`, says how. The best
+    program lies in the `folder` of what is returned. An interrupt keeps the best program so far. Raises `MedExamError`
+    for whatever a user can cure.
+    """
+    from medexam.experiments.optimize.optimizer import optimize as optimize_program
+    from medexam.experiments.optimize.plan import plan_optimization
+    from medexam.experiments.track import track_optimization
+
+    settings = gather(overrides, program=program, model=model, dataset=dataset)
+    planned = plan_optimization(load_document(spec), settings, runs_dir=_runs_dir(runs_dir), fresh=fresh)
+    with Bars(disable=not progress) as bars:
+        optimization = optimize_program(planned, bars)
+    send_to_mlflow(track_optimization, optimization, track=track, runs_dir=optimization.folder.parent)
+    return optimization
 
 
 def _run_path(run: RunSource, runs_dir: str | Path | None) -> Path:

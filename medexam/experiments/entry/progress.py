@@ -15,8 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import PlannedCell
+from medexam.experiments.report.shown import Terminal
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.specs import ModelSpec

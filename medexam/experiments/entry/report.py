@@ -1,6 +1,6 @@
 """The report on stored runs as one value: what `medexam report` prints and writes, and a notebook shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from medexam.experiments.report.plots.runs import plot_runs
 from medexam.experiments.report.run_blocks import facet_matrices, report_blocks, run_report
 from medexam.experiments.report.run_tables import find_added_tables
 from medexam.experiments.report.scores_csv import render_scores
-from medexam.experiments.report.shown import Block, Displayed
+from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
@@ -59,24 +59,40 @@ class Report(Displayed):
         """Render every score as CSV: a row a run and group, a column a number."""
         return render_scores(self.runs)
 
-    def write_page(self, path: Path) -> str:
-        """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""
+    def blocks(self) -> list[Block]:
+        """Build our own tables, and what a reader should know of each run."""
+        return report_blocks(self.runs, self._extra, self._by)
+
+
+def write_files(
+    report: Any,
+    *,
+    html: Path | None = None,
+    plots: Path | None = None,
+    markdown: Path | None = None,
+    latex: Path | None = None,
+    csv: Path | None = None,
+) -> Iterator[str]:
+    """Write the files that are named, one page with tables, pictures and every question (HTML) among them; yield a line
+    of each.
+
+    Raises `SpecError` where a page cannot hold the runs, or there is nothing to draw.
+    """
+    if html is not None:
         from medexam.experiments.report.page import write_page
 
-        if len(split_families(self.runs)) > 1:
+        if len(split_families(report.runs)) > 1:
             raise SpecError("--html takes runs of one benchmark, or of exams: report each of them separately")
-        return write_page(self.runs, path)
-
-    def write_plots(self, target: Path) -> list[str]:
-        """Write the plots as the function does; return a line for each. Raises `SpecError` if there is nothing."""
-        paths = write_plots(plot_runs(self.runs), target, "--plots")
+        yield write_page(report.runs, html)
+    if plots is not None:
+        paths = write_plots(plot_runs(report.runs), plots, "--plots")
         if not paths:
             raise SpecError(
                 "--plots: there is nothing to draw: no run has scored a question with options; leave it out, or use "
                 "--html or --markdown"
             )
-        return [f"wrote {path}" for path in paths]
-
-    def blocks(self) -> list[Block]:
-        """Build our own tables, and what a reader should know of each run."""
-        return report_blocks(self.runs, self._extra, self._by)
+        yield from (f"wrote {path}" for path in paths)
+    for name, path in {"markdown": markdown, "latex": latex, "csv": csv}.items():
+        if path is not None:
+            write_report(getattr(report, name)(), path, f"--{name}")
+            yield f"wrote {path}"

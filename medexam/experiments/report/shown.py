@@ -1,17 +1,19 @@
 """Lines and tables as people see them on a terminal, and values that show themselves, in a notebook as Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from medexam.errors import RunFolderError
 from medexam.files import write_whole
 from medexam.tables import Table
+from medexam.text import visible
 
 
 class Unbroken(str):
@@ -48,6 +50,15 @@ class Displayed:
         from medexam.experiments.report.markdown import render_markdown
 
         return render_markdown("", self.blocks())
+
+
+class Terminal(Console):
+    """A console that shows control characters of what it prints, and never obeys them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render the segments of what is printed; those that rich made to control the terminal stay as they are."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
 
 
 def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
