@@ -219,7 +219,6 @@ def _plan(
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_spec
-    from medexam.experiments.plan.plans import describe_excess
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}
@@ -234,7 +233,7 @@ def _plan(
         fresh=fresh,
         repeat=repeat,
     )
-    if (excess := describe_excess(planned.runs, settings.max_cost)) is not None:
+    if (excess := planned.describe_excess(settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import yaml
 from medexam.errors import DatasetError, EngineError, SpecError, TrackingError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.plan.plans import Plan, check_ready
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 Document = Mapping[str, Any]
 
 
-def _read_spec(spec: SpecSource, tell: Callable[[str], None]) -> dict[str, Any]:
+def _read_spec(spec: SpecSource) -> dict[str, Any]:
     """Read the document of a spec as `load_document` does; a file of questions is a spec if all in it is clear."""
     path = Path(spec) if isinstance(spec, (str, Path)) else Path()
     if not path.suffix or not path.is_file() or path.suffix.lower() in (".yaml", ".yml") or _is_json_spec(path):
@@ -45,7 +44,7 @@ def _read_spec(spec: SpecSource, tell: Callable[[str], None]) -> dict[str, Any]:
             f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
         )
     for line in proposal.notes:
-        tell(line)
+        print_notice(line)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
     return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
 
@@ -63,31 +62,25 @@ def plan_spec(
     *,
     runs_dir: Path | None,
     change: Callable[[Document], tuple[Document, Document]] = lambda document: (document, {}),
-    only_look: bool = False,
-    tell: Callable[[str], None] = print_notice,
     **settings: Any,
 ) -> Plan:
     """Plan what running a spec, a suite or several of them under `overrides` would do, as `plan_experiment` does under
     the `settings`; a run that two of them plan is in it once.
 
-    `change` makes of each document the one that is meant, and what is set in it by dotted keys. `tell` is called with
-    how a file of questions is read, a line each. Unless `only_look`, raises what `check_ready` does.
+    `change` makes of each document the one that is meant, and what is set in it by dotted keys.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     entries = list[tuple[Document, Document]]()
-    for entry, shared in load_entries(sources, partial(_read_spec, tell=tell)):
+    for entry, shared in load_entries(sources, _read_spec):
         document, changes = change(entry)
         entries.append((document, {**shared, **changes, **overrides}))
     if not entries:
         raise SpecError("no spec is given: give one or more")
     plans, cells = list[Plan](), dict[object, PlannedCell]()
     for document, changes in entries:
-        settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}
-        plans.append(plan_experiment(document, changes, **settings))
+        plans.append(plan_experiment(document, changes, runs_dir=runs_dir or default_runs_dir(), **settings))
         for cell in plans[-1].runs:
             cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
-        if not only_look:
-            check_ready(plans[-1].runs)
     name = ", ".join(plan.name for plan in plans)
     return replace(plans[0], name=name, runs=tuple(cells.values()), entries=tuple(entries))
 
@@ -112,7 +105,7 @@ def carry_out(
     from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run.runner import Runner
 
-    check_ready(plan.runs)
+    plan.check_ready()
     cells = [planned for planned in plan.runs if planned.asks_model and planned.pending]
     try:
         with _executor(workers, ray, cells) as executor, RunProgress(plan.runs, disable=not progress) as observer:

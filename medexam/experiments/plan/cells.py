@@ -78,8 +78,10 @@ class PlannedCell:
 
     @property
     def models(self) -> dict[str | None, ModelSpec]:
-        """The further models that are asked, by name, behind the one that answers, as None."""
-        return {None: self.cell.model, **dict[Any, ModelSpec](self.cell.asked_models)}
+        """The models that are asked: the one that answers, as None, and further ones by name. None for a control."""
+        own: dict[str | None, ModelSpec] = {None: self.cell.model} if self.asks_model else {}
+        own.update(self.cell.asked_models)
+        return own
 
     @property
     def warnings(self) -> tuple[str, ...]:

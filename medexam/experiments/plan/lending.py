@@ -68,14 +68,12 @@ def take_lent(cell: PlannedCell, identity: ModelIdentity | None) -> PlannedCell:
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
             cell.folder.write_json(ENVIRONMENT, build_environment({None: cell.cell.model}, {None: None}, {}) | lender)
-    if missing := {question.key for question in cell.lent} - copied:
+    if missing := len(cell.lent) - len(copied):
         _log.warning(
             "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
-            *(cell.run_id, f"{len(missing):,}", folder.name),
+            *(cell.run_id, f"{missing:,}", folder.name),
         )
-    pending_keys = {question.key for question in cell.pending} | missing
-    questions = [question for question in cell.question_set.questions if question.key in pending_keys]
-    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(copied))
+    return cell.updated()
 
 
 def describe_lent(cell: PlannedCell) -> str | None:

@@ -83,11 +83,66 @@ class Plan(Displayed):
         news += [describe_golds(run.folder.read_record(), run.question_set) for run in runs if run.folder.exists()]
         return list(dict.fromkeys([*warnings, *filter(None, news)]))
 
+    def check_ready(self) -> None:
+        """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package
+        that is missing.
+        """
+        runs = [run for run in self.runs if run.pending]
+        for name, model in _find_billed(runs).items():
+            has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"
+            # litellm, which knows all of them, takes seconds to import.
+            if has_place or model.endpoints or variable not in _USUAL_KEYS or os.environ.get(variable):
+                request = read_tables(name).missing_key
+            else:
+                request = f"{name} needs a key: set {variable} in the environment, or name another in model.api_key_env"
+            if request is not None and not has_place:
+                raise EngineError(request)
+        for run in runs:
+            retriever, reads = run.retrieval and run.retrieval.settings.retriever, run.reading is not None
+            extras = {
+                "local": reads or any(model.engine == "embedded" for model in run.models.values()),
+                "bm25": retriever and retriever.uses_words,
+                "retrieval": find_nearest(run.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
+            }
+            for extra in (name for name, is_needed in extras.items() if is_needed):
+                if util.find_spec(_PACKAGES[extra]) is None:
+                    raise SpecError(
+                        f"{run.run_id} needs {_PACKAGES[extra]}, so nothing is asked: pip install 'medexam[{extra}]'"
+                    )
+
+    @cached_property
+    def expected_usd(self) -> tuple[float, float] | None:
+        """The dollars of the pending calls' prompts, and with the longest replies, as if each showed the first prompt;
+        None where nothing is billed or no price is known.
+        """
+        prompts_usd, replies_usd, has_price = 0.0, 0.0, False
+        for run in (one for one in self.runs if one.pending):
+            for name, sizes, reply, prices in _sizes(run, priced=True):
+                calls, has_price = run.count_calls(name), True
+                prompts_usd += calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
+                replies_usd += calls * reply * prices["completion_usd"]
+        return (prompts_usd, prompts_usd + replies_usd) if has_price else None
+
+    def describe_excess(self, max_cost: float | None) -> str | None:
+        """Describe in a line that it may cost more than its limit; None where it cannot, as far as is known."""
+        if max_cost is None or self.expected_usd is None or (most := self.expected_usd[1]) <= max_cost:
+            return None
+        return f"the plan may cost ${most:.4f}, and --max-cost is ${max_cost:.4f}: it may stop before its end"
+
+    def _describe_prices(self) -> str | None:
+        if self.expected_usd is None:
+            return None
+        by_spec = all(model.price is not None for run in self.runs for model in run.models.values())
+        source = "the given price" if by_spec else "litellm's list"
+        # More places of what is less than ten cents.
+        prompts, most = (f"${usd:.{2 if usd >= 0.1 or not usd else 4}f}" for usd in self.expected_usd)
+        return f"Price, by {source}: {prompts} for prompts, at most {most} with the longest replies."
+
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
         pairs = list(zip(self.runs, self.cells, strict=True))
         blocks: list[Block] = [_cells_table(self.name, self.cells)]
-        blocks += filter(None, [_describe_power(self.runs), _describe_prices(self.runs)])
+        blocks += filter(None, [_describe_power(self.runs), self._describe_prices()])
         for run, entry in pairs:
             if entry["calls"] and (calls := entry.get("calls_by_model")):
                 counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
@@ -195,37 +250,9 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
     return messages, []
 
 
-def _find_billed(cells: Sequence[PlannedCell]) -> dict[str, ModelSpec]:
-    models = [planned.cell.model for planned in cells if planned.asks_model and planned.cell.model.is_billed]
+def _find_billed(runs: Sequence[PlannedCell]) -> dict[str, ModelSpec]:
+    models = [model for run in runs for model in run.models.values() if model.is_billed]
     return {model.name: model for model in models if model.name is not None}
-
-
-def check_ready(cells: Sequence[PlannedCell]) -> None:
-    """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package that
-    is missing.
-    """
-    cells = [planned for planned in cells if planned.pending]
-    for name, model in _find_billed(cells).items():
-        has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"
-        # litellm, which knows all of them, takes seconds to import.
-        if has_place or model.endpoints or variable not in _USUAL_KEYS or os.environ.get(variable):
-            request = read_tables(name).missing_key
-        else:
-            request = f"{name} needs a key: set {variable} in the environment, or name another in model.api_key_env"
-        if request is not None and not has_place:
-            raise EngineError(request)
-    for planned in cells:
-        retriever = planned.retrieval and planned.retrieval.settings.retriever
-        extras = {
-            "local": planned.asks_model and any(model.engine == "embedded" for model in planned.models.values()),
-            "bm25": retriever and retriever.uses_words,
-            "retrieval": find_nearest(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
-        }
-        for extra in (name for name, is_needed in extras.items() if is_needed):
-            if util.find_spec(_PACKAGES[extra]) is None:
-                raise SpecError(
-                    f"{planned.run_id} needs {_PACKAGES[extra]}, so nothing is asked: pip install 'medexam[{extra}]'"
-                )
 
 
 def _sample(planned: PlannedCell) -> Sequence[Any]:
@@ -258,34 +285,3 @@ def find_most(planned: PlannedCell) -> tuple[int, int, float]:
         all_calls, all_tokens = all_calls + calls, all_tokens + calls * (prompt + reply)
         usd += calls * (prompt * prices["prompt_usd"] + reply * prices["completion_usd"])
     return max(all_calls, 1), all_tokens, usd
-
-
-def _estimate(cells: Sequence[PlannedCell]) -> tuple[float, float] | None:
-    """Estimate the dollars of the pending calls' prompts, and with the longest replies, as if each showed the first
-    prompt; None where nothing is billed or no price is known.
-    """
-    prompts_usd, replies_usd, has_price = 0.0, 0.0, False
-    for planned in (one for one in cells if one.asks_model and one.pending):
-        for name, sizes, reply, prices in _sizes(planned, priced=True):
-            calls, has_price = planned.count_calls(name), True
-            prompts_usd += calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
-            replies_usd += calls * reply * prices["completion_usd"]
-    return (prompts_usd, prompts_usd + replies_usd) if has_price else None
-
-
-def describe_excess(cells: Sequence[PlannedCell], max_cost: float | None) -> str | None:
-    """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
-    if max_cost is None or (estimate := _estimate(cells)) is None or estimate[1] <= max_cost:
-        return None
-    return f"the plan may cost ${estimate[1]:.4f}, and --max-cost is ${max_cost:.4f}: it may stop before its end"
-
-
-def _describe_prices(cells: Sequence[PlannedCell]) -> str | None:
-    """Describe in a line what the pending calls cost at most; None where that is not known."""
-    if (estimate := _estimate(cells)) is None:
-        return None
-    by_spec = all(model.price is not None for planned in cells for model in planned.models.values())
-    source = "the given price" if by_spec else "litellm's list"
-    # More places of what is less than ten cents.
-    prompts, most = (f"${usd:.{2 if usd >= 0.1 or not usd else 4}f}" for usd in estimate)
-    return f"Price, by {source}: {prompts} for prompts, at most {most} with the longest replies."

@@ -49,7 +49,7 @@ class Executor:
         self, planned: PlannedCell, observer: RunProgress, needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
-        for model in planned.models.values() if planned.asks_model else ():
+        for model in planned.models.values():
             if model not in self._engines:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model])
@@ -60,8 +60,7 @@ class Executor:
         return engine.info() if engine else None
 
     def _reached(self, planned: PlannedCell) -> dict[str | None, Any]:
-        models = planned.models.items() if planned.asks_model else ()
-        return {name: self._engines[model] for name, model in models if model in self._engines}
+        return {name: self._engines[model] for name, model in planned.models.items() if model in self._engines}
 
     def in_bulk(self, planned: PlannedCell) -> Any:
         """Return a context of DSPy in which the cell's models, which are prepared, are asked."""
@@ -129,7 +128,7 @@ class Runner:
         no price.
         """
         for planned in self._plan.runs if self.spending.limits.cost is not None else ():
-            for model in planned.models.values() if planned.asks_model and planned.pending else ():
+            for model in planned.models.values() if planned.pending else ():
                 if not model.is_free and list_prices(model) is None:
                     raise SpecError(
                         f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "

@@ -82,8 +82,8 @@ class Spending:
         from medexam.experiments.plan.plans import find_most
         from medexam.experiments.store.environment import list_prices
 
-        models = planned.models if planned.asks_model else {}
-        self.prices, self.by_model = {name: list_prices(model) for name, model in models.items()}, {}
+        self.prices = {name: list_prices(model) for name, model in planned.models.items()}
+        self.by_model = {}
         is_limited = any(getattr(self.limits, name) is not None for name in _COUNTED)
         self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
         self.most = dict(zip(_COUNTED, find_most(planned), strict=True)) if self._is_first else {}

@@ -31,8 +31,9 @@ def build_environment(
 ) -> dict[str, Any]:
     """Build `environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
-    `models` are the cell's own, as None, and the further ones by name; `infos` what answers as each, None where nobody
-    was reached. This invocation asked for `asked_s` seconds, and took these tokens of prompts and replies.
+    `models` are the cell's own, as None, and the further ones by name; none of a control. `infos` are what answers as
+    each, None where nobody was reached. This invocation asked for `asked_s` seconds, and took these tokens of prompts
+    and replies.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     parts: dict[str | None, dict[str, Any]] = {}
@@ -45,7 +46,7 @@ def build_environment(
             "prompt_tokens": earlier.get("prompt_tokens", 0) + used[0],
             "completion_tokens": earlier.get("completion_tokens", 0) + used[1],
         }
-    own = parts.pop(None)
+    own = parts.pop(None, {"engine": None, "prices": None})
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
