@@ -58,8 +58,7 @@ def demo(
         medexam demo --no-open
     """
     from medexam.datasets.kept import reads_kept
-    from medexam.experiments.demo.sentences import study_sentences
-    from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
+    from medexam.experiments.demo import DESCRIPTION, MODEL, make_runs, study_sentences
     from medexam.experiments.report.page import write_page
     from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.report.tables import overview_tables

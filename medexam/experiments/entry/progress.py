@@ -97,7 +97,8 @@ class RunProgress(Bars):
     def retrieval_starts(self, planned: PlannedCell) -> Callable[[int], None]:
         """Say that passages are being looked up; return what moves the bar of the index that is being made."""
         self.say(f"Looking up passages for {planned.label} ...")
-        return self.encoding("Encoding the corpus", (planned.retrieval and planned.retrieval.size) or 0)
+        retriever = planned.retrieval and planned.retrieval.planned
+        return self.encoding("Encoding the corpus", retriever.size if retriever else 0)
 
     def cell_starts(self, planned: PlannedCell) -> None:
         """Open a bar for the cell, or go on with its own."""

@@ -141,7 +141,7 @@ class PlannedCell:
         if repeat := self.folder.repeat_number:
             questions.sort(key=lambda question: draw_lot(repeat, question.key))
         if self.reading is not None:
-            self.reading.coming = questions
+            self.reading.coming = iter(questions)
         return replace(self, pending=tuple(questions))
 
     def begin(self, *, fresh: bool, keeps_items: bool) -> None:

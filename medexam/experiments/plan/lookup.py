@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -23,11 +23,14 @@ from filelock import FileLock
 
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
+from medexam.files import cache_dir
 from medexam.plugins import load_object
 from medexam.programs.retrieving import Pair
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
+from medexam.retrievers.building import PlannedRetriever
 from medexam.retrievers.encoders import build_encoder, find_encoder
+from medexam.specs.identity import digest
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 
 LOCAL_READERS = "medexam.local_readers"
@@ -76,32 +79,34 @@ class Retrieval:
     """
 
     settings: RetrievalSettings
-    build: Callable[[Progress | None], Retriever] | None = None
-    """Opens the retriever, which may make an index, when something must be looked up; None: nothing can be."""
-    cache: Path | None = None
-    """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
-    size: int | None = None
-    """Passages of the corpus; None where it is not here, so that nothing can be looked up."""
+    planned: PlannedRetriever | None = None
+    """Is opened, which may make an index, when something must be looked up. None where its corpus is not here, so that
+    nothing can be."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how passages were found."""
     translations: Mapping[str, Any] | None = None
     """Key -> the same question in the language that queries are written in; None: those that are asked."""
     hits: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     """What queries have found at a depth."""
-    _retriever: Retriever | None = None
+    _opened: Retriever | None = None
     _waiting: list[tuple[Sequence[str], int]] = field(default_factory=list)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return itself: copies of a program share what was looked up."""
         return self
 
+    @cached_property
+    def _cache(self) -> Path:
+        """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
+        return cache_dir() / "retrieval" / f"{digest({} if self.planned is None else self.planned.identity)}.jsonl"
+
     def recall(self, questions: Sequence[Question | Task]) -> list[str]:
         """Take what is known from before, and return the queries of which nothing is, each once."""
         k = self.settings.k
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
         missing = [query for query in queries if (query, k) not in self.hits]
-        if missing and self.cache is not None:
-            self.hits |= _read_hits(self.cache, missing, k)
+        if missing and self.planned is not None:
+            self.hits |= _read_hits(self._cache, missing, k)
         return [query for query in missing if (query, k) not in self.hits]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
@@ -117,15 +122,14 @@ class Retrieval:
 
     def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> None:
         """Look up any texts; not for several threads at once."""
-        if self.build is None:
+        if self.planned is None:
             return
-        if self._retriever is None:
-            self._retriever = self.build(progress)
+        if self._opened is None:
+            self._opened = self.planned.open(cache_dir(), progress)
         if missing := [query for query in dict.fromkeys(queries) if (query, k) not in self.hits]:
-            hits = self._retriever.search([normalize("NFC", query) for query in missing], k)
+            hits = self._opened.search([normalize("NFC", query) for query in missing], k)
             new = dict(zip(missing, map(list, hits), strict=True))
-            if self.cache is not None:
-                _write_hits(self.cache, new, k)
+            _write_hits(self._cache, new, k)
             self.hits |= {(query, k): query_hits for query, query_hits in new.items()}
 
     def find(self, question: Question | Task) -> list[Hit]:
@@ -192,12 +196,12 @@ class Retrieval:
     def marked(self, questions: Sequence[Question | Task]) -> Iterator[None]:
         """Have what is not known of these questions shown as a mark while the block runs; nothing is looked up."""
         self.recall(questions)
-        build, hits = self.build, self.hits
-        self.build, self.hits = None, _Marks(hits)
+        planned, hits = self.planned, self.hits
+        self.planned, self.hits = None, _Marks(hits)
         try:
             yield
         finally:
-            self.build, self.hits = build, hits
+            self.planned, self.hits = planned, hits
 
 
 class _Marks(dict[tuple[str, int], list[Hit]]):
@@ -219,9 +223,8 @@ class ReadAhead:
     """
 
     settings: ReaderSettings
-    retrieval: Retrieval | None
-    coming: Sequence[Question | Task] = ()
-    """What is going to be asked."""
+    coming: Iterator[Question | Task] = field(default_factory=lambda: iter(()))
+    """What is going to be asked, in this order."""
     _model: Any = None
     _findings: dict[str, list[Any]] = field(default_factory=dict)
     """Key of an item -> what was found in each of its pairs."""
@@ -239,11 +242,11 @@ class ReadAhead:
         # One thread reads a block and the others wait: their items most likely are in it.
         with self._lock:
             if self.label and item.key not in self._findings:
-                block, keys = {item.key: pairs(item)}, [entry.key for entry in self.coming]
-                for follower in self.coming[keys.index(item.key) + 1 :] if item.key in keys else ():
-                    if sum(map(len, block.values())) >= _AHEAD * self._model.batch:
+                block = {item.key: pairs(item)}
+                while sum(map(len, block.values())) < _AHEAD * self._model.batch:
+                    if (follower := next(self.coming, None)) is None:
                         break
-                    if follower.key not in self._findings:
+                    if follower.key not in block and follower.key not in self._findings:
                         block[follower.key] = pairs(follower)
                 findings = iter(self._model.read([pair for item_pairs in block.values() for pair in item_pairs]))
                 self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}

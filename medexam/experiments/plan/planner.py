@@ -30,7 +30,6 @@ from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
 from medexam.experiments.store.items import as_asked, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
-from medexam.files import cache_dir
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
@@ -232,7 +231,7 @@ class _Sources:
             dspy=None if asking.adapter is None else version("dspy"),
         )
         benchmark = find_benchmark(cell.dataset)
-        reading = None if reader is None else ReadAhead(reader, retrieval)
+        reading = None if reader is None else ReadAhead(reader)
         program = build_cell_program(
             cell,
             retrieval,
@@ -261,12 +260,8 @@ class _Sources:
             identity = settings.retriever.model_dump(mode="json")
             return Retrieval(settings, warnings=(str(planned),), translations=queries), identity
         planned.check_depth(settings.k)
-        hits = cache_dir() / "retrieval" / f"{digest(planned.identity)}.jsonl"
         warnings = planned.warnings(settings.query_language or cell.dataset.language)
-        retrieval = Retrieval(
-            settings, lambda progress: planned.open(cache_dir(), progress), hits, planned.size, warnings, queries
-        )
-        return retrieval, planned.identity
+        return Retrieval(settings, planned, warnings, queries), planned.identity
 
     def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
         """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""

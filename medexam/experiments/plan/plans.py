@@ -158,7 +158,7 @@ class Plan(Displayed):
 
 
 def _describe(run: PlannedCell, program: str) -> dict[str, Any]:
-    cell, is_here = run.cell, run.retrieval is None or run.retrieval.size is not None
+    cell, is_here = run.cell, run.retrieval is None or run.retrieval.planned is not None
     prompt, faults = _look(run, run.question_set.questions[0])
     names: dict[str | None, str] = {name: f"{name}: {model.label}" for name, model in cell.asked_models.items()}
     calls = {name: run.count_calls(key) for key, name in ({None: cell.model.label} | names).items()} if names else {}

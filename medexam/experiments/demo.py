@@ -1,15 +1,19 @@
-"""The study's stored answers as run folders: scored, compared and shown like any runs, and no model is asked.
+"""What `medexam demo` shows: the study's stored answers as run folders, and what it found in sentences.
 
 The package keeps which option each of fifteen runs chose of 1,020 questions. It keeps no replies, tokens or seconds.
+The runs are scored, compared and shown like any others, and no model is asked. The figures of the sentences are those
+of the paired tests and of no hand.
 """
 
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from medexam.datasets.locating import SHIPPED
+from medexam.experiments.compare.result import Comparison
+from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.plan.prompt_samples import asked_words
 from medexam.experiments.store.derived_files import score_all, write_parquet
 from medexam.experiments.store.items import begin_run
@@ -22,13 +26,18 @@ from medexam.experiments.store.run_folder import (
 from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.files import whole_file
 from medexam.measures import find_benchmark
+from medexam.measures.shown import signed
+from medexam.measures.verdicts import describe_views, find_case, turn
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document
 from medexam.specs.identity import build_identity, digest
+from medexam.tables import equals, percent
+from medexam.text import count_of
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
+_BASE = "zero_shot-guided"
 ASKED = "2026-11-20"
 """The day on which the study was asked."""
 DESCRIPTION = (
@@ -111,3 +120,51 @@ def _predictions(
             reason=Reason.UNPARSED if answer is None else None,
             answer=answer,
         )
+
+
+def study_sentences(runs: Sequence[StoredRun]) -> list[str]:
+    """Describe what guided answers, chain-of-thought, passages and Spanish change, and which way is best.
+
+    Each difference is said with the p of McNemar's test, after Holm over all ways in English.
+    """
+    base = _base(runs, "en")
+    english = [run for run in runs if run.record.cell.dataset.language == "en" and run is not base]
+    ways = compare_runs((base.folder, *(run.folder for run in english)))
+    spanish = compare_runs((base.folder, _base(runs, "es").folder))
+    labels = [run.record.cell.program.label for run in english]
+
+    def said(label: str, subject: str, reverse: bool = False) -> str:
+        return describe(subject, ways, labels.index(label), reverse=reverse)
+
+    best = max([base, *english], key=lambda run: run.score or 0)
+    accuracy = best.metrics.measure("accuracy")
+    return [
+        said("zero_shot", "Guided answers instead of free ones", reverse=True),
+        said("chain_of_thought-guided", "Chain-of-thought"),
+        said("retrieve_then_answer-guided-bm25", "Two retrieved passages"),
+        said("few_shot-guided", "Demonstrations"),
+        describe("Spanish instead of English", spanish, 0),
+        f"The best way, {best.record.cell.program.label}, has {percent(accuracy.value)} % right; chance is "
+        f"{percent(accuracy.chance)} %.",
+    ]
+
+
+def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool = False) -> str:
+    """Say in a sentence by how much the pair at `place` differs in accuracy, `reverse`: the baseline from the other."""
+    pair = comparison.statistics.pairs[place]
+    pair = turn(pair) if reverse else pair
+    case, first = find_case(pair), pair.first
+    p = f"p {equals(first.p_adjusted or 0.0)}"
+    if case.result is None:
+        scored = f"{signed(first.difference)} points ({p})"
+        views = describe_views(pair, comparison.statistics.measure, adjusted=True)
+        return f"{subject}: the form of the replies decides: {scored}, {views}."
+    if case.verdict == "not told apart":
+        return f"{subject}: no difference shown ({signed(first.difference)} points, {p})."
+    size = count_of(round(abs(100 * first.difference.value)), "point")
+    return f"{subject}: right {size} {'more' if case.verdict == 'better' else 'less'} often ({p})."
+
+
+def _base(runs: Sequence[StoredRun], language: str) -> StoredRun:
+    cells = ((run, run.record.cell) for run in runs)
+    return next(run for run, cell in cells if (cell.program.label, cell.dataset.language) == (_BASE, language))
