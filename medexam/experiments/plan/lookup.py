@@ -26,7 +26,7 @@ from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.files import cache_dir
 from medexam.plugins import load_object
 from medexam.programs.retrieving import Pair
-from medexam.questions import Question, Task
+from medexam.questions import AnySet, Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.retrievers.building import PlannedRetriever
 from medexam.retrievers.encoders import build_encoder, find_encoder
@@ -84,8 +84,8 @@ class Retrieval:
     nothing can be."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how passages were found."""
-    translations: Mapping[str, Any] | None = None
-    """Key -> the same question in the language that queries are written in; None: those that are asked."""
+    translations: AnySet | None = None
+    """The questions in the language that queries are written in; None: those that are asked."""
     hits: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     """What queries have found at a depth."""
     _opened: Retriever | None = None
@@ -95,10 +95,19 @@ class Retrieval:
         """Return itself: copies of a program share what was looked up."""
         return self
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What rankings depend on, as far as it is known."""
+        return self.settings.retriever.model_dump(mode="json") if self.planned is None else self.planned.identity
+
     @cached_property
     def _cache(self) -> Path:
         """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
-        return cache_dir() / "retrieval" / f"{digest({} if self.planned is None else self.planned.identity)}.jsonl"
+        return cache_dir() / "retrieval" / f"{digest(self.identity)}.jsonl"
+
+    @cached_property
+    def _translated(self) -> dict[str, Any]:
+        return {} if self.translations is None else {each.key: each for each in self.translations.questions}
 
     def recall(self, questions: Sequence[Question | Task]) -> list[str]:
         """Take what is known from before, and return the queries of which nothing is, each once."""
@@ -164,12 +173,12 @@ class Retrieval:
         """Return the question in the language of the queries; raises `DatasetError` where it is not translated."""
         if self.translations is None:
             return question
-        if question.key not in self.translations:
+        if question.key not in self._translated:
             raise DatasetError(
                 f"{question.key} has no translation in {self.settings.query_language!r} to look up; "
                 "leave program.query_language out, or take a data set that has it in both languages"
             )
-        return self.translations[question.key]
+        return self._translated[question.key]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find at most `k` passages of any texts, most relevant first; from any thread."""

@@ -33,7 +33,7 @@ from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
-from medexam.questions import AnySet, Task
+from medexam.questions import AnySet, Language, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import known_model, with_served_name
@@ -42,6 +42,7 @@ from medexam.specs.base import OWN_METRICS
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.identity import build_identity, differing_keys, digest
+from medexam.specs.programs.needs import RetrievalSettings
 from medexam.weights import find_encoder_weights
 
 _log = logging.getLogger(__name__)
@@ -60,8 +61,7 @@ def plan_experiment(
 
     `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `only_look`
     makes a plan that is not carried out: a corpus of the hub that cannot be fetched, or an encoder whose commit is
-    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`, `DatasetError`, or
-    `RunFolderError` where a run's folder holds another.
+    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError` and `DatasetError`.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
@@ -73,10 +73,14 @@ def plan_experiment(
     described = {"description": experiment.description, "experiment_digest": experiment_digest}
     planned, repeats = list[PlannedCell](), list[PlannedCell]()
     for place, item in enumerate(parts.values()):
-        cell = _begin(item, _folder(item, runs_dir, fresh), {**described, "place": place})
-        planned.append(cell if fresh else with_lender(cell))
-        numbers = range(1, repeat + 1) if cell.asks_model else ()
-        repeats += [_begin(item, cell.folder.repeat(number), described) for number in numbers]
+        cell, dataset = item.cell, item.cell.dataset
+        words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
+        words += [dataset.alter.label] if dataset.alter else []
+        folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
+        run = _begin(item, folder, {**described, "place": place})
+        planned.append(run if fresh else with_lender(run))
+        numbers = range(1, repeat + 1) if item.asks_model else ()
+        repeats += [_begin(item, folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return Plan(experiment.name, (*planned, *repeats), runs_dir, fresh=fresh)
@@ -117,22 +121,6 @@ def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -
     """Return a prepared cell with its folder; raises `SpecError` if its demonstrations give questions away."""
     check_demonstrations(item.cell.program, item.program, item.question_set.questions)
     return replace(item, folder=replace(folder, spec_digest=item.spec_digest), experiment=described).updated()
-
-
-def _folder(item: PlannedCell, runs_dir: Path, fresh: bool) -> RunFolder:
-    """Find the last run of this experiment and digest, or choose a new name, with `fresh` in any case."""
-    cell = item.cell
-    model = [cell.model.label] if item.asks_model else []
-    alteration = [cell.dataset.alter.label] if cell.dataset.alter else []
-    words = [cell.name, *model, cell.program.label, cell.dataset.language, *alteration]
-    folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
-    if folder.exists() and (record := folder.read_record()).spec_digest != item.spec_digest:
-        keys = ", ".join(differing_keys(item.identity, record.identity))
-        raise RunFolderError(
-            f"run {folder.name} was made under another spec (it differs in {keys}); "
-            "move it away, or start another run beside it with --fresh"
-        )
-    return folder
 
 
 def resolve_cells(
@@ -208,76 +196,53 @@ class _Sources:
                     "pictures: set it to hidden"
                 )
             question_set, pictures = self._show(data, asking.pictures, keys)
-        reader = asking.local_reader
+        reader, reading = asking.local_reader, None
         if reader is not None:
             with suppress(*[CommitUnknownError] * self._only_look):
                 reader = replace(reader, revision=find_encoder_weights(reader.model, reader.revision).revision)
-        translations = self._translations(cell)
-        retrieval, retriever = self._plan_retrieval(cell, translations)
+            # What its answers depend on: its content, and how texts are cut for it.
+            reading = {"revision": reader.revision, "tokens": [*load_object(reader.finds, LOCAL_READERS).tokens]}
+        retrieval = None if asking.retrieval is None else self._plan_retrieval(cell, asking.retrieval)
         identity = build_identity(
             cell,
             fingerprint=question_set.fingerprint,
             words=asked_words(program, language),
-            retriever=retriever,
-            translations=translations.fingerprint if translations else None,
+            retriever=retrieval.identity if retrieval else None,
+            translations=retrieval.translations.fingerprint if retrieval and retrieval.translations else None,
             model=self._model(cell.model) if program.asks_model else None,
             models={name: self._model(model) for name, model in cell.asked_models.items()},
-            # What its answers depend on: its content, and how texts are cut for it.
-            reader=None
-            if reader is None
-            else {"revision": reader.revision, "tokens": [*load_object(reader.finds, LOCAL_READERS).tokens]},
+            reader=reading,
             pictures=pictures,
             prompts=self._prompts_of(cell) if program.asks_model else None,
             dspy=None if asking.adapter is None else version("dspy"),
         )
         benchmark = find_benchmark(cell.dataset)
-        reading = None if reader is None else ReadAhead(reader)
-        program = build_cell_program(
+        ahead = None if reader is None else ReadAhead(reader)
+        module = build_cell_program(
             cell,
             retrieval,
-            reader=reading,
+            reader=ahead,
             in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
         )
-        folder = RunFolder(Path(), digest(identity))
-        return PlannedCell(cell, question_set, program, identity, folder, retrieval, reading)
+        return PlannedCell(cell, question_set, module, identity, RunFolder(Path(), digest(identity)), retrieval, ahead)
 
-    def _plan_retrieval(
-        self, cell: CellSpec, translations: AnySet | None
-    ) -> tuple[Retrieval | None, dict[str, Any] | None]:
-        """Plan the passages of a cell, with nothing looked up yet, and return what identifies the retriever.
+    def _plan_retrieval(self, cell: CellSpec, settings: RetrievalSettings) -> Retrieval:
+        """Plan the passages of a cell, with nothing looked up yet.
 
-        Raises `SpecError` where `k` exceeds the corpus, or what the method can rank. A look at a plan of a corpus that
-        is not here has no size.
+        Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
         """
-        settings = cell.program.asking.retrieval
-        if settings is None:
-            return None, None
-        queries = None if translations is None else {question.key: question for question in translations.questions}
+        dataset, language = cell.dataset, settings.query_language or cell.dataset.language
+        translations = None if language == dataset.language else self._translate(dataset, language)
         planned = self._plan_retriever(settings.retriever)
         if isinstance(planned, MedExamError):
             if not self._only_look:
                 raise planned
-            identity = settings.retriever.model_dump(mode="json")
-            return Retrieval(settings, warnings=(str(planned),), translations=queries), identity
+            return Retrieval(settings, warnings=(str(planned),), translations=translations)
         planned.check_depth(settings.k)
-        warnings = planned.warnings(settings.query_language or cell.dataset.language)
-        return Retrieval(settings, planned, warnings, queries), planned.identity
+        return Retrieval(settings, planned, planned.warnings(language), translations)
 
-    def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
-        """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
-        budgets = [model.max_tokens for model in (cell.model, *cell.asked_models.values())]
-        asked_as = [cell.dataset.language, cell.dataset.question_form, budgets, cell.program.model_dump(mode="json")]
-        key = digest({"asked_as": asked_as})
-        if key not in self._prompts:
-            self._prompts[key] = sample_prompts(cell)
-        return self._prompts[key]
-
-    def _translations(self, cell: CellSpec) -> AnySet | None:
-        """Load the questions in the language of the queries; None where that is their own."""
-        dataset, retrieval = cell.dataset, cell.program.asking.retrieval
-        language = None if retrieval is None else retrieval.query_language
-        if language is None or language == dataset.language:
-            return None
+    def _translate(self, dataset: DatasetSpec, language: Language) -> AnySet:
+        """Load the questions in the language of the queries."""
         if dataset.kind is not None or dataset.alter is not None:
             raise SpecError(
                 "program.query_language: questions of your own and altered ones have no translation to look up: leave "
@@ -289,6 +254,15 @@ class _Sources:
         return self._load(
             DatasetSpec(name=dataset.name, language=language, path=path, as_published=dataset.as_published)
         )
+
+    def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
+        """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
+        budgets = [model.max_tokens for model in (cell.model, *cell.asked_models.values())]
+        asked_as = [cell.dataset.language, cell.dataset.question_form, budgets, cell.program.model_dump(mode="json")]
+        key = digest({"asked_as": asked_as})
+        if key not in self._prompts:
+            self._prompts[key] = sample_prompts(cell)
+        return self._prompts[key]
 
 
 def _describe_model(spec: ModelSpec, *, only_look: bool) -> Mapping[str, Any]:
@@ -312,9 +286,8 @@ def _plan_retriever(spec: RetrieverSpec) -> PlannedRetriever | MedExamError:
 
 
 def _check_answerable(cell: CellSpec, items: AnySet) -> None:
-    """Raise `SpecError` if the program answers questions of another form than those of a benchmark of one's own.
-
-    Of every other data set the spec alone says so; `medexam.specs.matrix` checks it.
+    """Raise `SpecError` if the program does not answer the questions of a benchmark of one's own; `specs.matrix` knows
+    of every other.
     """
     asking, groups = cell.program.asking, {item.group for item in items.questions if isinstance(item, Task)}
     unasked = groups - {*asking.groups} if asking.groups else set[str]()
