@@ -105,7 +105,7 @@ class PlannedCell:
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
-        outcomes = self.folder.read_outcomes() if self.folder.exists() else {}
+        outcomes = self.folder.read_outcomes() if self.folder.path.exists() else {}
         questions = {question.key: question for question in self.question_set.questions}
         return replace(
             self,

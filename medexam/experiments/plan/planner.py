@@ -61,7 +61,8 @@ def plan_experiment(
 
     `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `only_look`
     makes a plan that is not carried out: a corpus of the hub that cannot be fetched, or an encoder whose commit is
-    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError` and `DatasetError`.
+    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`, `DatasetError`, or
+    `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
@@ -77,6 +78,12 @@ def plan_experiment(
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
+        if folder.exists() and (record := folder.read_record()).spec_digest != item.spec_digest:
+            keys = ", ".join(differing_keys(item.identity, record.identity))
+            raise RunFolderError(
+                f"run {folder.name} was made under another spec (it differs in {keys}); "
+                "move it away, or start another run beside it with --fresh"
+            )
         run = _begin(item, folder, {**described, "place": place})
         planned.append(run if fresh else with_lender(run))
         numbers = range(1, repeat + 1) if item.asks_model else ()
