@@ -19,7 +19,6 @@ from medexam.cli.options import (
 from medexam.cli.output import check_endings, print_json, read_current
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
-from medexam.text import print_notice
 
 _EVERY_S = 5.0
 """Seconds after which a watched page is written again."""
@@ -110,7 +109,7 @@ def report(
             # Imported here: it loads all that asks models.
             from medexam.experiments.entry.rereading import read_today
 
-            stored_runs = [read_today(run, print_notice) for run in stored_runs]
+            stored_runs = [read_today(run) for run in stored_runs]
         if layout is None:
             new_report = Report(stored_runs, protocol=protocol, by=by or ())
         else:

@@ -1,6 +1,6 @@
 """The stored replies of a run as today's readers read them; nothing is asked, and nothing is written."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,53 +14,53 @@ from medexam.predictions import Prediction, Status
 from medexam.programs import build_prediction, look
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.programs.outcome import read_both
+from medexam.specs import CellSpec
+from medexam.text import print_notice
 
 
-def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:
+def read_today(run: StoredRun) -> StoredRun:
     """Return a run with its stored replies read by today's readers, and say in a line how many answers that changes.
 
     Its program is run, with code of the user's own that it names. An answer whose program asks otherwise today stays as
     it is, and is counted. Raises `MedExamError` where the run cannot be planned here.
     """
-    if not run.record.cell.program.asks_model:
+    cell, folder = run.record.cell, run.folder
+    if not cell.program.asks_model:
         return run
-    stored = run.folder.read_predictions()
-    predictions, unread = background_loop().run(_read(run, stored))
-    changed = sum(
-        any(getattr(before, name) != getattr(predictions[key], name) for name in ("status", "reason", "answer", "text"))
-        for key, before in stored.items()
-    )
-    remainder = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
-    say(f"{run.folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{remainder}")
-    items = load_items(run.folder)
-    return replace(run, metrics=score_all(run.folder, run.benchmark, items, predictions).metrics, files_fresh=False)
-
-
-async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str, Prediction], int]:
-    """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
-    cell, items = run.record.cell, load_items(run.folder).questions
+    items, stored = load_items(folder), folder.read_predictions()
     if cell.program.asking.retrieval is None:
         program = build_cell_program(cell)
     else:
         # It needs its data and corpus; whatever version read its replies.
-        path = run.folder.path
-        planned = plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).runs[0]
+        (planned,) = plan_resume(str(folder.path), runs_dir=folder.path.parent, but={"reader_version"}).runs
         if planned.retrieval is not None:
-            planned.retrieval.recall(items)
+            planned.retrieval.recall(items.questions)
         program = planned.program
-    questions, predictions, unread = {item.key: item for item in items}, dict(stored), 0
+    calls = {key: one for key, one in stored.items() if one.status is not Status.FAILED and one.last_call is not None}
+    pairs = [(question, calls[question.key]) for question in items.questions if question.key in calls]
+    predictions = background_loop().run(_read(cell, program, pairs))
+    unread, changed = len(pairs) - len(predictions), 0
+    for key, today in predictions.items():
+        fields = ("status", "reason", "answer", "text")
+        changed += any(getattr(stored[key], name) != getattr(today, name) for name in fields)
+    remainder = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
+    print_notice(f"{folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{remainder}")
+    metrics = score_all(folder, run.benchmark, items, stored | predictions).metrics
+    return replace(run, metrics=metrics, files_fresh=False)
+
+
+async def _read(cell: CellSpec, program: Any, pairs: Sequence[tuple[Any, Prediction]]) -> dict[str, Prediction]:
+    """Read each question's prediction anew, by key; what cannot be read is left out."""
+    predictions = {}
     others = {name: build_lm(model, None, asked=name) for name, model in cell.asked_models.items()}
     # Stored replies take the place of the engines.
     with in_bulk(build_lm(cell.model, None), others):
-        for key, before in stored.items():
-            if before.status is Status.FAILED or before.last_call is None or key not in questions:
-                continue
-            question, today = questions[key], await look(program, questions[key], before.calls)
+        for question, before in pairs:
+            today = await look(program, question, before.calls)
             if today.output is None:
-                unread += 1
                 continue
-            owner: dict[str, Any] = {"program": before.program, "spec_digest": before.spec_digest, "latency_s": 0.0}
-            after = build_prediction(question, today.output, today.calls, **owner)
-            fields = {name: getattr(before, name) for name in ("latency_s", "answered_by", "metric_score")}
-            predictions[key] = await read_both(program, question, after.model_copy(update=fields))
-    return predictions, unread
+            owner: dict[str, Any] = {name: getattr(before, name) for name in ("program", "spec_digest", "latency_s")}
+            kept = {name: getattr(before, name) for name in ("answered_by", "metric_score")}
+            after = build_prediction(question, today.output, today.calls, **owner).model_copy(update=kept)
+            predictions[question.key] = await read_both(program, question, after)
+    return predictions
