@@ -263,11 +263,10 @@ def _sizes(planned: PlannedCell, *, priced: bool) -> Iterator[tuple[str | None, 
     """Yield of each model that a cell asks, or of those with a price if `priced`: its name, the tokens of the first
     prompts of some pending questions, those that a reply may have with its thinking, and its prices.
     """
-    questions = _sample(planned)
-    for name, model in planned.models.items():
-        if (prices := list_prices(model)) is None and priced:
-            continue
-        prompts = [_look(planned, question)[0] for question in questions]
+    models = {name: (model, list_prices(model)) for name, model in planned.models.items()}
+    models = {name: pair for name, pair in models.items() if pair[1] is not None or not priced}
+    prompts = [_look(planned, question)[0] for question in _sample(planned)] if models else []
+    for name, (model, prices) in models.items():
         tokens = [get_litellm().token_counter(model=model.name or "", messages=prompt) for prompt in prompts]
         budget = planned.cell.program.budget(model.max_tokens)
         reply = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
