@@ -24,7 +24,6 @@ from medexam.experiments.evaluate.identity import (
     model_part,
 )
 from medexam.experiments.plan.cells import PlannedCell
-from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
@@ -114,7 +113,7 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
         planned = self._plan(example_program, dspy.settings.lm, devset)
-        if (line := describe_lent(planned)) is not None:
+        if (line := planned.lent_note) is not None:
             print_notice(line)
         ways_out = "or start over with fresh=True"
         plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
@@ -177,7 +176,7 @@ class Evaluate(dspy.Evaluate):
         items = build_example_set(cell.dataset, by_key.values(), "")
         experiment = {"description": "", "experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
         planned = PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
-        return planned if self._fresh else with_lender(planned)
+        return planned if self._fresh else planned.with_lender()
 
 
 def _make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:

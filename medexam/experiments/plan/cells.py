@@ -1,7 +1,14 @@
-"""Planned cells: what each run is about to do, before anything is asked."""
+"""Planned cells: what each run is about to do, before anything is asked.
 
-from collections import defaultdict
+Answers that another run of the same digest and model has are taken from it, and not paid for again: what is lent are
+lines of `predictions.jsonl` with their calls. A model that is reached must be the one that gave them.
+"""
+
+import logging
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -9,16 +16,21 @@ from typing import Any, Self
 import dspy
 
 from medexam.datasets.selection import draw_lot
+from medexam.errors import RunFolderError
 from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
+from medexam.experiments.store.answerers import KnownModel, admit, read_models
+from medexam.experiments.store.environment import build_environment
 from medexam.experiments.store.items import ITEMS, MANY, StoredItems, begin_run
-from medexam.experiments.store.run_folder import RunFolder, pending
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark
-from medexam.model_identity import Answerer
+from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,70 @@ class PlannedCell:
             lent=(),
         )
 
+    @property
+    def lent_note(self) -> str | None:
+        """Which answers are not asked for, in one line; None where all are."""
+        if self.lender is None:
+            return None
+        return (
+            f"{self.run_id}: {len(self.lent):,} answers are those of {self.lender.name} (same digest, same model); "
+            "--fresh asks anew"
+        )
+
+    def with_lender(self) -> Self:
+        """Return the cell with the run beside it that has answered most of its pending questions, which are then lent.
+
+        Unchanged without one, if no model is asked, and for a run that --fresh began.
+        """
+        # Which further models gave another run's answers is not compared.
+        if not self.asks_model or not self.pending or self.cell.asked_models:
+            return self
+        if self.folder.exists() and self.folder.read_record().fresh:
+            return self
+        form, keys = re.compile(rf".*-{self.spec_digest}(-\d+)?"), {question.key for question in self.pending}
+        lender, lent = None, set[str]()
+        for path in sorted(self.folder.path.parent.glob(f"*-{self.spec_digest}*")):
+            folder = RunFolder(path, self.spec_digest)
+            if form.fullmatch(path.name) and path.name != self.run_id and folder.exists():
+                # A run that cannot be read lends nothing.
+                with suppress(RunFolderError):
+                    answered = keys & _answered_by_one(folder, None)[1]
+                    lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
+        lent_questions = tuple(question for question in self.pending if question.key in lent)
+        pending = tuple(question for question in self.pending if question.key not in lent)
+        return replace(self, lender=lender, lent=lent_questions, pending=pending)
+
+    def take_lent(self, identity: ModelIdentity | None) -> Self:
+        """Write the lent answers into its folder, which must be locked, and return the cell without a lender.
+
+        `identity` is the model that will answer the others, and was admitted; None: nobody is asked. What another model
+        answered is pending.
+        """
+        lender = self.lender
+        if lender is None:
+            return self
+        entry, answered = _answered_by_one(lender, identity)
+        # The print under which the folder knows the model that lends; None where it knows others.
+        own_print = None if self.answerer is None else self.answerer.print
+        if entry is not None and own_print is None:
+            models = read_models(self.folder)
+            equal = (key for key, model in models.items() if not model.identity.differences(entry.identity))
+            own_print = next(equal, None) if models else admit(self.folder, entry.identity, answers=0).print
+        copied = [question.key for question in self.lent if own_print and question.key in answered]
+        if copied:
+            with self.folder.appending() as log, lender.opened_predictions() as stored:
+                for key in copied:
+                    log.append(stored[key].model_copy(update={"answered_by": own_print}))
+            if not (self.folder.path / ENVIRONMENT).exists():
+                known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
+                self.folder.write_json(ENVIRONMENT, build_environment(self.models, {None: None}, {}) | known)
+        if missing := len(self.lent) - len(copied):
+            _log.warning(
+                "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
+                *(self.run_id, f"{missing:,}", lender.name),
+            )
+        return self.updated()
+
     def in_blocks(self) -> Self:
         """Return the cell with questions that are read from its folder as they are asked, if they are many and no
         prompt needs others beside them: 100,000 weigh as much as all that asks them.
@@ -177,3 +253,22 @@ def combine_needs(cells: Sequence[PlannedCell]) -> dict[ModelSpec, EngineNeeds]:
         for name, model in planned.models.items():
             needs[model] |= asking.engine_needs if name is None else asking.models.get(name, NO_NEEDS)
     return needs
+
+
+def _answered_by_one(folder: RunFolder, identity: ModelIdentity | None) -> tuple[KnownModel | None, set[str]]:
+    """Return the model that gave most of a run's answers, nothing of it doubted, and the keys of what it answered.
+
+    `identity`: only a model that does not differ from it. None and no key without one.
+    """
+    models = {
+        key: entry
+        for key, entry in read_models(folder).items()
+        if not entry.doubts and (identity is None or not entry.identity.differences(identity))
+    }
+    prints: dict[str, str | None] = {}
+    for prediction in folder.scan_predictions():
+        prints[prediction.question] = None if prediction.status is Status.FAILED else prediction.answered_by
+    most = Counter(key for key in prints.values() if key in models).most_common(1)
+    if not most:
+        return None, set()
+    return models[str(most[0][0])], {question for question, key in prints.items() if key == most[0][0]}

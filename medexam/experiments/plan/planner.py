@@ -24,7 +24,6 @@ from medexam.errors import (
 )
 from medexam.experiments.plan.cells import PlannedCell, build_cell_program
 from medexam.experiments.plan.leakage import check_demonstrations
-from medexam.experiments.plan.lending import with_lender
 from medexam.experiments.plan.lookup import LOCAL_READERS, ReadAhead, Retrieval
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
@@ -85,7 +84,7 @@ def plan_experiment(
                 "move it away, or start another run beside it with --fresh"
             )
         run = _begin(item, folder, {**described, "place": place})
-        planned.append(run if fresh else with_lender(run))
+        planned.append(run if fresh else run.with_lender())
         numbers = range(1, repeat + 1) if item.asks_model else ()
         repeats += [_begin(item, folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:

@@ -12,7 +12,6 @@ from typing import Any
 from medexam.errors import EngineError, SpecError
 from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import PlannedCell
-from medexam.experiments.plan.lending import describe_lent
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.environment import list_prices
@@ -79,7 +78,7 @@ class Plan(Displayed):
         """What a user should know before it is carried out, a line each; usually none."""
         warnings = [f"warning: {warning}" for run in self.runs for warning in run.warnings]
         runs = [run for run in self.runs if not run.folder.repeat_number]
-        news = [describe_lent(run) for run in runs]
+        news = [run.lent_note for run in runs]
         news += [describe_golds(run.folder.read_record(), run.question_set) for run in runs if run.folder.exists()]
         return list(dict.fromkeys([*warnings, *filter(None, news)]))
 

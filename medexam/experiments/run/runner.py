@@ -14,7 +14,6 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell, combine_needs
-from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
@@ -164,8 +163,8 @@ class Runner:
             planned.folder.merge_shards()
             planned = planned.updated()
         if planned.lender is None and not planned.folder.repeat_number and not self._plan.fresh:
-            planned = with_lender(planned)
-            if (line := describe_lent(planned)) is not None:
+            planned = planned.with_lender()
+            if (line := planned.lent_note) is not None:
                 _log.warning("medexam: %s", line)
         return planned
 
@@ -179,7 +178,7 @@ class Runner:
             answers = planned.answered or folder.count_answers()
             planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
         info = executor.info(planned) if planned.pending else None
-        planned = take_lent(planned, info.identity if info else None)
+        planned = planned.take_lent(info.identity if info else None)
         planned.begin(fresh=plan.fresh, keeps_items=plan.keeps_items)
         planned = planned.in_blocks()
         # Nothing that holds the plan holds its questions any longer.
