@@ -62,12 +62,14 @@ def plan_spec(
     *,
     runs_dir: Path | None,
     change: Callable[[Document], tuple[Document, Document]] = lambda document: (document, {}),
+    only_look: bool = False,
     **settings: Any,
 ) -> Plan:
     """Plan what running a spec, a suite or several of them under `overrides` would do, as `plan_experiment` does under
     the `settings`; a run that two of them plan is in it once.
 
-    `change` makes of each document the one that is meant, and what is set in it by dotted keys.
+    `change` makes of each document the one that is meant, and what is set in it by dotted keys. Unless `only_look`,
+    raises what `Plan.check_ready` does.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     entries = list[tuple[Document, Document]]()
@@ -78,11 +80,15 @@ def plan_spec(
         raise SpecError("no spec is given: give one or more")
     plans, cells = list[Plan](), dict[object, PlannedCell]()
     for document, changes in entries:
-        plans.append(plan_experiment(document, changes, runs_dir=runs_dir or default_runs_dir(), **settings))
+        settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}
+        plans.append(plan_experiment(document, changes, **settings))
         for cell in plans[-1].runs:
             cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
     name = ", ".join(plan.name for plan in plans)
-    return replace(plans[0], name=name, runs=tuple(cells.values()), entries=tuple(entries))
+    plan = replace(plans[0], name=name, runs=tuple(cells.values()), entries=tuple(entries))
+    if not only_look:
+        plan.check_ready()
+    return plan
 
 
 def carry_out(
