@@ -81,7 +81,7 @@ def _placed(value: Any, folder: Path, key: str = "") -> Any:
 
 
 def load_entries(
-    specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]] = load_document
+    specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Load specs by `read`, and those that a suite among them lists, each with what the suite sets in it.
 

@@ -187,8 +187,8 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     fields: Tree = {}
     for name, source in {} if calls else list_settings(template["asks"]).items():
         field = source.model_fields[name]
-        ships = "paper" if name == "prompt" and template["asks"] != "task" else field
-        fields[name] = (field.annotation, ships)
+        is_prompt = name == "prompt" and template["asks"] != "task"
+        fields[name] = (str | Path, "paper") if is_prompt else (field.annotation, field)
     fields |= {name: _field(parameter) for name, parameter in parameters.items()} | {"kind": (Literal[kind], kind)}
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
