@@ -42,7 +42,7 @@ class ExampleRecord:
 def read_examples(path: Path) -> dict[str, ExampleRecord]:
     """Map key to example for each line of the file; raises `DatasetError` if it is missing or damaged."""
     try:
-        lines = find_own_file(path).read_bytes().decode().splitlines()
+        lines = find_own_file(path).read_bytes().splitlines()
         records = (ExampleRecord(**json.loads(line)) for line in lines)
         return {record.key: record for record in records}
     except (OSError, ValueError, TypeError) as error:

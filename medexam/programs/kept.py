@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import dspy
 
+from medexam.dspy_internals import dspy_errors
 from medexam.model_calls import Dialogue
 from medexam.predictions.prediction import ModelCall
 
@@ -58,6 +59,14 @@ class KeptCalls(Draws):
     def end(self, place: int, call: ModelCall) -> None:
         """Keep what came of the call at this place."""
         self._calls[place] = call
+
+    def raise_fault(self) -> None:
+        """Raise what the last call broke with, if it did: `dspy.BestOfN` and the user's own code may catch it, and no
+        answer for want of a server is a failure.
+        """
+        if self.fault is not None:
+            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
+                raise self.fault
 
     def all(self) -> tuple[ModelCall, ...]:
         """Return what was kept so far."""

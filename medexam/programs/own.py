@@ -24,13 +24,12 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
 from medexam.programs.base import AskingProgram, ProgramOutput, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import OPTIONS, GuidedAdapter
-from medexam.programs.kept import KeptCalls, kept_calls
+from medexam.programs.kept import kept_calls
 from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models
 from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question
@@ -78,7 +77,7 @@ class OwnProgram(AskingProgram):
         self.module = module
         for lm in held_models(module):
             raise SpecError(
-                f"program {spec.label}: {lm.model} that it holds is not the run's model: ask dspy.settings.lm, name "
+                f"program {spec.label}: {lm.model} that it holds is not the run's model: leave set_lm out, name "
                 "further models in `models` of a program of steps, or use medexam.Evaluate"
             )
         self._max_tokens = spec.budget(max_tokens) or None
@@ -126,12 +125,21 @@ class OwnProgram(AskingProgram):
             numbers = question.option_numbers if isinstance(question, Question) else ()
             settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later), **{OPTIONS: numbers})
             try:
-                with kept_calls() as calls, settings, naming_faults(self.module) as outputs:
+                with kept_calls() as calls, settings, naming_faults(self.module):
                     calls.fault = None
-                    outputs.append(await call_module(self.module, inputs))
+                    # A module that may block runs in a thread.
+                    if awaits_itself(self.module):
+                        output = await self.module.acall(**inputs)
+                    else:
+                        output = await call_in_thread(partial(self.module, **inputs))
             except _NoRetrieverError:
                 raise SpecError("the module looks up passages: set program.retriever") from None
-        return self._prediction(question, hits, outputs, calls)
+            except AdapterParseError:
+                output = None
+            else:
+                if output is None:
+                    calls.raise_fault()
+        return self._prediction(question, hits, output)
 
     def _hits(self, question: Asked) -> list[Hit]:
         return list(self._finder.find(question)) if self._finder else []
@@ -153,13 +161,8 @@ class OwnProgram(AskingProgram):
             raise _NoRetrieverError
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: KeptCalls) -> ProgramOutput:
-        """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
-        output = outputs[0] if outputs else None
-        if outputs and output is None and calls.fault is not None:
-            # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
-            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
-                raise calls.fault
+    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> ProgramOutput:
+        """Build a program's prediction of what the module returned; None where a reply could not be parsed."""
         if isinstance(output, BaseModel) or (is_dataclass(output) and not isinstance(output, type)):
             output = vars(output)
         answer, rationale, others = output, None, {}
@@ -187,18 +190,16 @@ class OwnProgram(AskingProgram):
 
 
 @contextmanager
-def naming_faults(code: object) -> Iterator[list[Any]]:
-    """Take what the code, a module or a function, returned; it stays empty where a reply did not parse.
+def naming_faults(code: object) -> Iterator[None]:
+    """Raise `ProgramFaultError` for whatever the user's code, a module or a function, raises in the block.
 
-    Raises `ProgramFaultError` for whatever the user's code raises, with the last line of its own file, but faults of
-    models as they are.
+    It has the last line of its own file. Faults of models, and replies that could not be parsed, are raised as they
+    are.
     """
     try:
-        yield []
-    except (LMError, ProgramFaultError):
+        yield
+    except (LMError, ProgramFaultError, AdapterParseError):
         raise
-    except AdapterParseError:
-        pass
     except (Exception, OtherModelError) as error:
         kind, file = type(error).__name__, getattr(sys.modules.get(code.__module__), "__file__", None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -260,20 +261,13 @@ def awaits_itself(module: Any) -> bool:
         return False
     is_called = any("__call__" in vars(one) for one in kind.__mro__[: kind.__mro__.index(dspy.Module)])
     if kind in (dspy.Predict, dspy.ChainOfThought):
-        return all(isinstance(predictor.lm or dspy.settings.lm, EngineLM) for predictor in module.predictors())
+        return isinstance(getattr(module, "predict", module).lm or dspy.settings.lm, EngineLM)
     return not (is_called or hasattr(kind, "forward"))
 
 
-async def call_module(module: Any, inputs: Mapping[str, Any]) -> Any:
-    """Return what a module gives for its inputs; one that may block runs in a thread."""
-    if awaits_itself(module):
-        return await module.acall(**inputs)
-    return await call_in_thread(partial(module, **inputs))
-
-
-async def call_in_thread(call: Callable[[], Any]) -> Any:
+async def call_in_thread(call: Callable[[], Any], threads: ThreadPoolExecutor | None = None) -> Any:
     """Return what a call returns that may block, under the context of now."""
-    return await asyncio.get_running_loop().run_in_executor(_threads(), contextvars.copy_context().run, call)
+    return await asyncio.get_running_loop().run_in_executor(threads or _threads(), contextvars.copy_context().run, call)
 
 
 @cache

@@ -11,8 +11,9 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
@@ -21,21 +22,20 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 from dspy.utils.usage_tracker import UsageTracker
 
-from medexam.dspy_internals import dspy_errors
 from medexam.errors import EngineError, ProgramFaultError, SpecError
 from medexam.experiments.evaluate.identity import describe_value, label_of
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import Scheduler
-from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.spending import NO_LIMITS, Spending
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.prediction import MetricScore, ModelCall
 from medexam.process import gc_seldom
 from medexam.programs.base import ProgramOutput
 from medexam.programs.kept import KEPT, KeptCalls, kept_calls
-from medexam.programs.lm import EngineLM, held_models, in_bulk
-from medexam.programs.own import call_in_thread, call_module, naming_faults
+from medexam.programs.lm import EngineLM, held_models, in_bulk, run_blocking
+from medexam.programs.own import awaits_itself, call_in_thread, naming_faults
 from medexam.questions import Task
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from medexam.experiments.entry.progress import RunProgress
 
 logger = logging.getLogger(__name__)
-_TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
-"""Exceptions of a model or tool that is out of reach, from the module or from a library."""
 
 
 @dataclass
@@ -63,69 +61,72 @@ class ExampleProgram:
     """Whether the traceback of an exception is logged as it comes."""
     examples: Mapping[str, dspy.Example] = field(default_factory=dict)
     """By key."""
+    threads: ThreadPoolExecutor | None = None
+    """Where modules and metrics that may block are called."""
     evaluated: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """The prediction and the score of each example that was asked in this process, as the objects that Python has."""
 
     async def acall(self, question: Task) -> ProgramOutput:
         """Evaluate one example."""
-        key, example, metric = question.key, self.examples[question.key], label_of(self.metric)
-        # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
-        trace = [] if dspy.settings.trace is None else dspy.settings.trace
-        with kept_calls() as recorded, dspy.context(trace=trace):
-            try:
-                prediction = await self._predict(example, recorded)
-                score = await self._score(example, prediction)
-            except AdapterParseError as error:
-                # A reply that DSPy's adapter could not parse is a result.
-                score, model = self.failure_score or 0.0, getattr(dspy.settings.lm, "model", "")
-                self.evaluated[key] = dspy.Prediction(), score
-                unread = Generation(error.lm_response or "", "stop", model, None, None)
-                # A model of ours has its reply among the calls that are kept.
-                reply = None if any(call.text is not None for call in recorded.all()) else unread
-                return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
-            except ProgramFaultError as fault:
-                if self.provides_traceback:
-                    logger.error("%s: %s", key, fault.traceback or fault)
-                if self.failure_score is None or isinstance(fault.__cause__, _TRANSPORT):
-                    raise
-                self.evaluated[key] = dspy.Prediction(), self.failure_score
-                mark = MetricScore(metric=metric, value=self.failure_score, feedback=f"{fault.kind}: {fault}")
-                return ProgramOutput(reason=Reason.FAULTED, metric_score=mark)
+        inputs = self.examples[question.key].inputs()
+        # `dspy.Refine` and `dspy.BestOfN` write into the trace.
+        with kept_calls() as calls, dspy.context(trace=[]):
+            predict: Callable[[], Any] = partial(self.program, **inputs)
+            if awaits_itself(self.program):
+                awaited = Future[Any]()
+                try:
+                    awaited.set_result(await self.program.acall(**inputs))
+                except Exception as error:
+                    awaited.set_exception(error)
+                predict = awaited.result
+            # A metric may ask a model as well, which would wait for this very loop.
+            evaluate = partial(self._evaluate, question.key, predict, calls)
+            return cast("ProgramOutput", await call_in_thread(evaluate, self.threads))
+
+    def _evaluate(self, key: str, predict: Callable[[], Any], calls: KeptCalls) -> ProgramOutput:
+        metric = label_of(self.metric)
+        try:
+            with naming_faults(self.program):
+                prediction = predict()
+            if prediction is None:
+                calls.raise_fault()
+            with naming_faults(self.metric):
+                score = self._score(self.examples[key], prediction)
+            mark = _read_score(score, metric)
+        except AdapterParseError as error:
+            # A reply that DSPy's adapter could not parse is a result.
+            score, model = self.failure_score or 0.0, getattr(dspy.settings.lm, "model", "")
+            self.evaluated[key] = dspy.Prediction(), score
+            unread = Generation(error.lm_response or "", "stop", model, None, None)
+            # A model of ours has its reply among the calls that are kept.
+            reply = None if any(call.text is not None for call in calls.all()) else unread
+            return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
+        except ProgramFaultError as fault:
+            if self.provides_traceback:
+                logger.error("%s: %s", key, fault.traceback or fault)
+            # A model or tool out of reach is asked again.
+            if self.failure_score is None or isinstance(fault.__cause__, OSError):
+                raise
+            self.evaluated[key] = dspy.Prediction(), self.failure_score
+            mark = MetricScore(metric=metric, value=self.failure_score, feedback=f"{fault.kind}: {fault}")
+            return ProgramOutput(reason=Reason.FAULTED, metric_score=mark)
         self.evaluated[key] = prediction, score
         fields = prediction.toDict() if isinstance(prediction, dspy.Example) else {"output": prediction}
         outputs = {name: _describe_output(value) for name, value in fields.items()}
         lines = [f"{name}: {value}" if len(outputs) > 1 else str(value) for name, value in outputs.items()]
-        return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=_read_score(score, self.metric))
+        return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=mark)
 
-    async def _predict(self, example: dspy.Example, recorded: KeptCalls) -> Any:
-        unread: AdapterParseError | None = None
-        with naming_faults(self.program) as outputs:
-            try:
-                outputs.append(await call_module(self.program, example.inputs()))
-            except AdapterParseError as error:
-                unread = error
-        if unread is not None:
-            raise unread
-        if outputs[0] is None and recorded.fault is not None:
-            # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
-            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
-                raise recorded.fault
-        return outputs[0]
-
-    async def _score(self, example: dspy.Example, prediction: Any) -> Any:
-        with naming_faults(self.metric) as scores:
-            if inspect.iscoroutinefunction(self.metric):
-                scores.append(await self.metric(example, prediction))
-            else:
-                # A metric may ask a model as well, which would wait for this very loop.
-                scores.append(await call_in_thread(partial(self.metric, example, prediction)))
-        if not scores:
-            raise ProgramFaultError("AdapterParseError", "a reply that the metric asked for could not be parsed")
-        _read_score(scores[0], self.metric)
-        return scores[0]
+    def _score(self, example: dspy.Example, prediction: Any) -> Any:
+        try:
+            score = self.metric(example, prediction)
+            return run_blocking(score) if inspect.iscoroutine(score) else score
+        except AdapterParseError as error:
+            raise ProgramFaultError(
+                "AdapterParseError", "a reply that the metric asked for could not be parsed"
+            ) from error
 
 
-def _read_score(score: Any, metric: Callable[..., Any]) -> MetricScore:
+def _read_score(score: Any, metric: str) -> MetricScore:
     """Read what a metric returned: a number, a bool, or a `dspy.Prediction` with a `score` and perhaps `feedback`.
 
     Raises `ProgramFaultError` for anything else.
@@ -140,12 +141,12 @@ def _read_score(score: Any, metric: Callable[..., Any]) -> MetricScore:
     if not isinstance(value, Real) or not math.isfinite(value):
         raise ProgramFaultError(
             "MetricError",
-            f"metric {label_of(metric)} returned {score!r:.80}: return a finite number, a bool, or a "
+            f"metric {metric} returned {score!r:.80}: return a finite number, a bool, or a "
             "dspy.Prediction with such a score",
         )
     number = value if isinstance(value, (bool, int)) else float(value)
     feedback = None if feedback is None else str(feedback)
-    return MetricScore(metric=label_of(metric), value=number, feedback=feedback, details=details)
+    return MetricScore(metric=metric, value=number, feedback=feedback, details=details)
 
 
 def _describe_output(value: Any) -> Any:
@@ -183,19 +184,24 @@ class ObjectExecutor(Executor):
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo:
         """Return what answers: what an engine of ours says of itself, else the model's name and replies."""
-        info: EngineInfo = self._engine.info() if hasattr(self._engine, "info") else describe_dspy_model(self._lm)
-        return info
+        return cast("EngineInfo", getattr(self._engine, "info", lambda: describe_dspy_model(self._lm))())
 
     async def ask(self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: Any = None) -> None:
         """Ask the pending examples."""
-        models = [self._lm, dspy.settings.lm, *held_models(cast("Any", planned.program).program)]
+        program = cast("ExampleProgram", planned.program)
+        models = [self._lm, *held_models(program.program)]
+        in_flight = self._in_flight or int(getattr(self._engine, "concurrency", IN_FLIGHT))
+        program.threads = ThreadPoolExecutor(in_flight, thread_name_prefix="medexam-example")
         # A model of DSPy's keeps its history as the script says.
-        settings = in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context(lm=self._lm, trace=None)
-        with planned.folder.appending() as lines, settings, _counted_calls(models), gc_seldom():
-            await Scheduler(
-                *(planned, lines, observer, spending),
-                lambda: self._in_flight or int(getattr(self._engine, "concurrency", IN_FLIGHT)),
-            ).run()
+        settings = in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context()
+        try:
+            with planned.folder.appending() as lines, settings, _counted_calls(models), gc_seldom():
+                # Some wait for a thread, so that no thread waits for the loop; a limit counts all that are begun.
+                is_limited = replace(spending.limits, failures=None) != NO_LIMITS
+                waiting = 0 if is_limited or awaits_itself(program.program) else in_flight // 4
+                await Scheduler(*(planned, lines, observer, spending), lambda: in_flight + waiting).run()
+        finally:
+            program.threads.shutdown(wait=False, cancel_futures=True)
 
     async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Look again which model answers."""

@@ -1,30 +1,52 @@
-"""Carrying out an optimization: the optimizer works in a thread, its calls travel on the network loop.
+"""Carrying out an optimization by one of DSPy's optimizers, in a thread; its calls travel on the network loop.
 
 Whatever ends it, a budget, Ctrl-C or a server that is gone, every reply and every trial so far is on disk, and the
 best program with them.
 """
 
 import asyncio
-from contextlib import suppress
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout, suppress
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from importlib.util import find_spec
+from io import StringIO
+from typing import Any, cast
 
 import dspy
+from dspy.teleprompt import COPRO, GEPA, BootstrapFewShot, BootstrapFewShotWithRandomSearch, LabeledFewShot, MIPROv2
+from dspy.utils.exceptions import AdapterParseError, LMError
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, MedExamError
 from medexam.experiments.entry.progress import Bars
-from medexam.experiments.optimize.compilers import compile_program
 from medexam.experiments.optimize.meter import Meter, MeteredEngine, StoppedError
 from medexam.experiments.optimize.optimization import PROMPT_MODELS, Optimization
-from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import Trials
+from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_optimizer
+from medexam.experiments.optimize.trials import NAME, Trials, score_output
+from medexam.experiments.plan.lookup import NearestDemonstrations
 from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
+from medexam.plugins import load_object
+from medexam.process import errors_only, quiet_dspy
 from medexam.programs.lm import build_lm
+from medexam.programs.wrapping import WithNearest
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds
+from medexam.specs.base import OPTIMIZERS, short_name
 
+_OURS: dict[str, type] = {
+    "labeled": LabeledFewShot,
+    "bootstrap": BootstrapFewShot,
+    "mipro": MIPROv2,
+    "copro": COPRO,
+    "gepa": GEPA,
+}
+_NEVER = 10**9
+"""Failed questions after which DSPy would give up: each counts as a wrong one, and no more."""
 _THREADS = 64
 """Questions of a program that wait for a server at once; the engine says how many of them it sends."""
 
@@ -111,3 +133,110 @@ async def _follow(work: "asyncio.Future[None]", optimization: Optimization, mete
         # Why the thread ended is known; what it raises while it is stopped says nothing more.
         with suppress(BaseException):
             await work
+
+
+def compile_program(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:
+    """Try the program as written, and what the optimizer proposes; `prompt_lm` writes instructions.
+
+    Raises `StoppedError` if the budget ends it, and `EngineError` if the model that writes keeps to no format.
+    """
+    import_module("gepa.core.engine")  # DSPy imports it too late for its bar to be held back
+    with (
+        dspy.context(max_errors=_NEVER, trace=None),
+        redirect_stdout(StringIO()),
+        errors_only("dspy"),
+        quiet_dspy("dspy.teleprompt.bootstrap", "gepa.core.engine"),
+    ):
+        trials.try_program("as written", trials.student)
+        _compile(plan, trials, prompt_lm)
+
+
+def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:
+    optimization, spec = plan.optimization, plan.optimization.optimizer
+    candidates, kind = optimization.candidates, spec.kind
+    train = list(trials.train)
+    random.Random(spec.seed).shuffle(train)  # noqa: S311 - no secret
+
+    def sample(number: int) -> list[dspy.Example]:
+        """Draw the training questions that a candidate may try."""
+        return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
+
+    labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
+    given: dict[str, Any] = {
+        "metric": score_output,
+        **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
+    }
+    if kind == "knn":
+        trials.try_program(kind, _show_nearest(plan, trials, train))
+        return
+    given_ours: dict[str, Any] = {
+        "max_bootstrapped_demos": spec.demos,
+        "max_labeled_demos": labeled,
+        "max_errors": _NEVER,
+        "k": spec.demos,
+        "num_candidates": max(2, candidates // 2),
+        "num_trials": candidates - 1,
+        "auto": None,
+        "minibatch": False,
+        "breadth": candidates,
+        "depth": spec.rounds,
+        "eval_kwargs": {},
+        "program_aware_proposer": False,
+        "max_metric_calls": candidates * len(trials.validation),
+    }
+    if kind == "random_search":
+        seeds = range(-2 if labeled else -1, candidates)[: candidates - 1]
+
+        def search(seed: int) -> None:
+            optimizer = BootstrapFewShotWithRandomSearch(
+                score_output,
+                max_bootstrapped_demos=spec.demos,
+                max_labeled_demos=labeled,
+                num_candidate_programs=candidates,
+                max_errors=_NEVER,
+            )
+            name = {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
+            with dspy.context(**{NAME: (name, seed - seeds[0] + 1)}):
+                optimizer.compile(
+                    trials.student, trainset=sample(max(0, seed)), valset=trials.validation, restrict=[seed]
+                )
+
+        # DSPy makes and scores the candidate of each seed in a thread of its own.
+        with ThreadPoolExecutor(len(seeds), thread_name_prefix="candidate") as pool:
+            futures = [pool.submit(copy_context().run, search, seed) for seed in seeds]
+        for future in futures:
+            future.result()
+        return
+    if kind == "mipro" and find_spec("optuna") is None:
+        raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
+    if kind in _OURS:
+        given |= given_ours | ({"trainset": trials.validation} if kind == "copro" else {})
+    optimizer, sets = make_optimizer(spec, _OURS.get(kind) or load_object(spec.kind, OPTIMIZERS), given)
+    with dspy.context(**{NAME: (short_name(kind), None)}):
+        try:
+            proposal = cast("Any", optimizer).compile(trials.student, **sets)
+        except AdapterParseError as error:
+            raise EngineError(
+                f"the model that writes instructions does not follow their format ({str(error).splitlines()[0]}); "
+                "name a larger one as optimizer.prompt_model, or choose optimizer.kind=random_search"
+            ) from None
+        except LMError as error:
+            raise EngineError(str(error)) from error
+        except MedExamError:
+            raise
+        except Exception as error:
+            raise MedExamError(
+                f"optimizer.kind {spec.kind}: {type(error).__name__}: {error}; "
+                "`medexam run SPEC --debug` asks the program one question and prints every call"
+            ) from error
+    trials.try_program(short_name(kind), proposal)
+
+
+def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.Example]) -> dspy.Module:
+    """Return the program with the training questions that are nearest to each question as its demonstrations."""
+    spec = plan.optimization.optimizer
+    finder = NearestDemonstrations(train, spec.demos, spec.encoder)
+    program: Any = plan.program.reset_copy()
+    for predictor in program.predictors():
+        predictor.demos = list(train)
+    return trials.watch(WithNearest(program, finder))

@@ -20,7 +20,6 @@ from dspy.teleprompt.teleprompt import Teleprompter
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
-from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
 from medexam.experiments.plan.lookup import nearest_identity
@@ -107,7 +106,7 @@ def plan_optimization(
     check_demonstrations(cell.program, program, tested.questions)
     if optimizer.is_class:
         lm = dspy.LM("medexam/run")
-        arguments = dict.fromkeys(GIVEN, lm) | {"metric": score_output}
+        arguments = dict.fromkeys(GIVEN, lm) | {"metric": lambda *_: 0.0}
         with dspy.context(lm=lm):
             make_optimizer(optimizer, load_object(optimizer.kind, OPTIMIZERS), arguments)
     if optimizer.metric == "log_probability":

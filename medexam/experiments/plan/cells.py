@@ -19,7 +19,7 @@ from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
 from medexam.experiments.store.answerers import KnownModel, admit, read_models
-from medexam.experiments.store.environment import build_environment
+from medexam.experiments.store.environment import build_environment, describe_environment
 from medexam.experiments.store.items import ITEMS, MANY, StoredItems, begin_run
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark
@@ -183,7 +183,7 @@ class PlannedCell:
                     log.append(stored[key].model_copy(update={"answered_by": own_print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
-                self.folder.write_json(ENVIRONMENT, build_environment(self.models, {None: None}, {}) | known)
+                self.folder.write_json(ENVIRONMENT, build_environment(self.models, {None: None}, {}, describe_environment()) | known)
         if missing := len(self.lent) - len(copied):
             _log.warning(
                 "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",

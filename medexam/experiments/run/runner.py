@@ -20,7 +20,7 @@ from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer, run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import MODELS, admit, note_doubt
-from medexam.experiments.store.environment import build_environment, list_prices
+from medexam.experiments.store.environment import build_environment, describe_environment, list_prices
 from medexam.experiments.store.items import release_memory
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
@@ -117,6 +117,8 @@ class Runner:
         self.spending = Spending(limits)
         self._executor = executor or Executor()
         self._runs: list[StoredRun] = []
+        self._machine: asyncio.Future[dict[str, Any]] | None = None
+        """What the run runs on; it is looked up while the first model is reached."""
 
     def run(self) -> tuple[list[StoredRun], Stop | None]:
         """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
@@ -172,6 +174,8 @@ class Runner:
         """Ask the cell's pending questions; return whether it was interrupted."""
         folder, plan, executor, held = planned.folder, self._plan, self._executor, planned
         planned = self._look_again(planned)
+        if planned.pending or not folder.read_environment():
+            self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(describe_environment))
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
             # Counted now: since the plan was made, another process may have held the folder and left answers in it.
@@ -189,7 +193,7 @@ class Runner:
             return False
         # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on. MLflow knows a
         # run by the moment at which it was begun.
-        before = {"started_at": self._write_environment(planned, before)["started_at"], **before}
+        before = {"started_at": (await self._write_environment(planned, before))["started_at"], **before}
         try:
             planned = await self._look_up(planned)
             await self._ask(planned, before)
@@ -239,15 +243,19 @@ class Runner:
                 )
         finally:
             planned.folder.merge_shards()
-            self._write_environment(planned, before, time.monotonic() - start, self.spending.questions - questions)
+            await self._write_environment(
+                planned, before, time.monotonic() - start, self.spending.questions - questions
+            )
 
-    def _write_environment(
+    async def _write_environment(
         self, planned: PlannedCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
         infos = {name: self._executor.info(planned, name) for name in planned.models}
         by_model = self.spending.by_model if questions else {}
-        environment = build_environment(planned.models, infos, before, seconds, questions, by_model)
+        assert self._machine is not None  # noqa: S101 - the cell has begun
+        machine = await self._machine
+        environment = build_environment(planned.models, infos, before, machine, seconds, questions, by_model)
         if planned.asks_model and self._executor.description is not None:
             environment["executor"] = self._executor.description
         planned.folder.write_json(ENVIRONMENT, environment)

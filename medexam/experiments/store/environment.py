@@ -25,6 +25,7 @@ def build_environment(
     models: Mapping[str | None, ModelSpec],
     infos: Mapping[str | None, EngineInfo | None],
     before: Mapping[str, Any],
+    machine: Mapping[str, Any],
     asked_s: float = 0.0,
     asked: int = 0,
     tokens: Mapping[str | None, tuple[int, int]] = MappingProxyType({}),
@@ -32,8 +33,8 @@ def build_environment(
     """Build `environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
     `models` are the cell's own, as None, and the further ones by name; none of a control. `infos` are what answers as
-    each, None where nobody was reached. This invocation asked for `asked_s` seconds, and took these tokens of prompts
-    and replies.
+    each, None where nobody was reached, and `machine` what `describe_environment` says. This invocation asked for
+    `asked_s` seconds, and took these tokens of prompts and replies.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     parts: dict[str | None, dict[str, Any]] = {}
@@ -54,7 +55,7 @@ def build_environment(
         "asked": before.get("asked", 0) + asked,
         "engine": own["engine"],
         "prices": own["prices"],
-        **describe_environment(),
+        **machine,
         **({"models": parts} if parts else {}),
     }
 

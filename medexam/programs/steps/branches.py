@@ -38,9 +38,8 @@ def combine_branches(
         raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, and `combine` needs them")
     votes = tuple(outcome.answer for outcome in outcomes)
     if rule in rules:
-        with naming_faults(rules[rule]) as returned:
-            returned.append(rules[rule](question, outcomes))
-        value = returned[0] if returned else None
+        with naming_faults(rules[rule]):
+            value = rules[rule](question, outcomes)
         answer = read_choice(value.get("answer") if isinstance(value, dspy.Prediction) else value, question)
         combined = ProgramOutput(answer=answer, rationale=None, scores=None, votes=votes)
     else:

@@ -16,7 +16,6 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object
 from medexam.programs.base import AskingProgram, ProgramOutput, given_to_step
 from medexam.programs.fields import Asked
-from medexam.programs.kept import KeptCalls
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.retrieving import shown_text
@@ -61,12 +60,12 @@ class AskedSignature(OwnProgram):
             fields = {**fields, "demos": [entry.demo for entry in self.nearest.find(question)]}
         return super()._inputs(question, fields, hits)
 
-    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: KeptCalls) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> ProgramOutput:
         """Build the prediction, which holds an `answer` only if the signature has one."""
-        values = dict(outputs[0].items()) if outputs and isinstance(outputs[0], dspy.Prediction) else None
+        values = dict(output.items()) if isinstance(output, dspy.Prediction) else None
         if values is not None and "answer" not in values:
-            outputs = [dspy.Prediction(**values, answer=None)]
-        outcome = super()._prediction(question, hits, outputs, calls)
+            output = dspy.Prediction(**values, answer=None)
+        outcome = super()._prediction(question, hits, output)
         if values is None:
             return outcome
         answer = outcome.answer if isinstance(question, Question) else outcome.text

@@ -5,10 +5,12 @@ remembers what was answered.
 """
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import dspy
-from dspy.lm15 import Response, request_from_openai_chat
+from dspy.lm15 import request_from_openai_chat
 
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import build_request, read_generation
@@ -32,7 +34,6 @@ _OF_DSPY = frozenset(
     }
 )
 """Settings of a model that DSPy itself takes from it, for every request."""
-_OTHER_WAYS = "leave it out, take medexam.Evaluate, or give the `model` part of a spec"
 
 
 class RequestEngine:
@@ -64,7 +65,6 @@ class LookedAtModel:
 
     async def find_changes(self) -> list[str]:
         """Look again, as the contract says; twice, since a hosted model may reply otherwise once."""
-        differences = list[str]()
         for _ in "12":
             now = await asyncio.to_thread(self._identify)
             if now.behaviour is None or not (differences := self._identity.differences(now)):
@@ -81,9 +81,10 @@ class LookedAtModel:
             return unseen
         dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
         try:
-            with dspy.context(**_UNHEARD):
-                responses = [self._lm(build_request(unseen.name, dialogue), cache=False) for _ in "12"]
-            first, second = (read_generation(response) for response in responses)
+            request = build_request(unseen.name, dialogue)
+            with dspy.context(**_UNHEARD), ThreadPoolExecutor(2) as threads:
+                calls = [threads.submit(copy_context().run, self._lm, request, cache=False) for _ in "12"]
+            first, second = (read_generation(call.result()) for call in calls)
         except Exception:
             return unseen
         behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
@@ -105,16 +106,16 @@ class DSPyModelEngine(LookedAtModel):
             )
         settings = {name: value for name, value in lm.kwargs.items() if value is not None and name not in _OF_DSPY}
         several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
-        hello = {"model": lm.model, "messages": [{"role": "user", "content": "Hello"}]}
         try:
-            request_from_openai_chat({**hello, **settings})
+            if several:
+                raise ValueError(f"{several[0]} asks for several replies")
+            request_from_openai_chat({"model": lm.model, "messages": DIALOGUE, **settings})
         except (*CALL_ERRORS, TypeError, ValueError) as error:
             raise EngineError(
-                f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}"
+                f"{lm.model}: not all of its settings can be part of a run: {error}; leave it out, take "
+                "medexam.Evaluate, or give the `model` part of a spec"
             ) from None
         self._settings = settings
-        if several:
-            raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
         super().__init__(lm)
 
     async def reply(self, dialogue: Dialogue) -> Generation:
@@ -124,8 +125,7 @@ class DSPyModelEngine(LookedAtModel):
         own = {name: value for name, value in self._settings.items() if name not in fields}
         request = build_request(self._lm.model, dialogue.with_fields({**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):
-            response: Response = await self._lm.acall(request, cache=False)
-        return read_generation(response)
+            return read_generation(await self._lm.acall(request, cache=False))
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""
@@ -133,5 +133,5 @@ class DSPyModelEngine(LookedAtModel):
 
 def describe_dspy_model(lm: Any) -> EngineInfo:
     """Describe a model of DSPy's by its name; None is one that the script's modules have themselves."""
-    name = getattr(lm, "model", "") or "set by the module"
+    name = getattr(lm, "model", "set by the module")
     return EngineInfo(engine="dspy", model=name, identity=ModelIdentity(engine="dspy", name=name))
