@@ -184,7 +184,7 @@ class Trials:
             call.__module__ = kind.__module__
             program.module = cast("Any", call)
         else:
-            vars(program)["answer"] = call_shipped
+            vars(program)["aforward"] = call_shipped
         try:
             prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
             self._bars.advance(self._bar)
