@@ -73,12 +73,12 @@ class ExampleProgram:
         with kept_calls() as calls, dspy.context(trace=[]):
             predict: Callable[[], Any] = partial(self.program, **inputs)
             if awaits_itself(self.program):
-                awaited = Future[Any]()
+                outcome = Future[Any]()
                 try:
-                    awaited.set_result(await self.program.acall(**inputs))
+                    outcome.set_result(await self.program.acall(**inputs))
                 except Exception as error:
-                    awaited.set_exception(error)
-                predict = awaited.result
+                    outcome.set_exception(error)
+                predict = outcome.result
             # A metric may ask a model as well, which would wait for this very loop.
             evaluate = partial(self._evaluate, question.key, predict, calls)
             return cast("ProgramOutput", await call_in_thread(evaluate, self.threads))

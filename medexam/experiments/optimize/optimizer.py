@@ -162,14 +162,14 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
     labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "metric": score_output,
         **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
     }
     if kind == "knn":
         trials.try_program(kind, _show_nearest(plan, trials, train))
         return
-    given_ours: dict[str, Any] = {
+    own_arguments: dict[str, Any] = {
         "max_bootstrapped_demos": spec.demos,
         "max_labeled_demos": labeled,
         "max_errors": _NEVER,
@@ -210,8 +210,8 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
     if kind == "mipro" and find_spec("optuna") is None:
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
     if kind in _OURS:
-        given |= given_ours | ({"trainset": trials.validation} if kind == "copro" else {})
-    optimizer, sets = make_optimizer(spec, _OURS.get(kind) or load_object(spec.kind, OPTIMIZERS), given)
+        arguments |= own_arguments | ({"trainset": trials.validation} if kind == "copro" else {})
+    optimizer, sets = make_optimizer(spec, _OURS.get(kind) or load_object(spec.kind, OPTIMIZERS), arguments)
     with dspy.context(**{NAME: (short_name(kind), None)}):
         try:
             proposal = cast("Any", optimizer).compile(trials.student, **sets)
