@@ -65,8 +65,6 @@ def _name_object(value: Any) -> Any:
         raise SpecError(f"{value!r:.80} cannot be part of a spec")
     from medexam.experiments.evaluate.identity import model_part, program_part
 
-    if isinstance(value, dspy.Module) and any(predictor.lm is not None for predictor in value.predictors()):
-        raise SpecError("a module holds the model of set_lm: leave that out, and give the model as model=")
     return program_part(value) if isinstance(value, dspy.Module) else model_part(value)
 
 

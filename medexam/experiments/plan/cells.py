@@ -183,7 +183,8 @@ class PlannedCell:
                     log.append(stored[key].model_copy(update={"answered_by": own_print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
-                self.folder.write_json(ENVIRONMENT, build_environment(self.models, {None: None}, {}, describe_environment()) | known)
+                environment = build_environment(self.models, {None: None}, {}, describe_environment())
+                self.folder.write_json(ENVIRONMENT, environment | known)
         if missing := len(self.lent) - len(copied):
             _log.warning(
                 "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
