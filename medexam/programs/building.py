@@ -24,7 +24,7 @@ from medexam.specs import ProgramSpec
 from medexam.specs.base import PROGRAMS
 from medexam.specs.dataset import Split
 from medexam.specs.programs.programs import FlowSpec, OwnSpec, StepPart
-from medexam.specs.programs.steps import walk_steps
+from medexam.specs.programs.steps import Step, walk_steps
 from medexam.specs.programs.words import WordsSpec
 
 
@@ -83,7 +83,7 @@ def _build_flow(flow: FlowSpec, language: Language, context: ProgramContext) -> 
     for place, part in flow.parts.items():
         within = replace(context, fields=flow.fields_at[place])
         try:
-            programs[place] = _build_part(part, language, within, finder if sole else None, looks_up=sole is None)
+            programs[place] = _build_part(part, language, within, finder if sole else None)
         except SpecError as error:
             raise error if sole else SpecError(f"program.{place}: {error}") from None
     rules = {name: load_object(name, PROGRAMS) for name in flow.combining_code}
@@ -94,17 +94,17 @@ def _build_flow(flow: FlowSpec, language: Language, context: ProgramContext) -> 
 
 
 def _build_part(
-    part: StepPart, language: Language, context: ProgramContext, finder: PassageFinder | None, *, looks_up: bool
+    part: StepPart, language: Language, context: ProgramContext, finder: PassageFinder | None
 ) -> dspy.Module:
     """Build what a step asks; `finder` finds its passages where it stands alone behind a look-up."""
     step, asked = part.step, part.asked
     if step.model is not None:
         context = replace(context, max_tokens=context.budgets.get(step.model))
     if isinstance(asked, WordsSpec):
-        return _build_words(part, asked, language, context.max_tokens, finder)
+        return _build_words(step, asked, language, context.max_tokens, finder)
     if step.use is not None:
         return build_program(step.use, language, context)
-    module = parts.make_module(step, language, looks_up=looks_up and context.search is not None)
+    module = parts.make_module(step, language, looks_up=context.search is not None)
     spec: Any = asked
     predictor = parts.AskedSignature(module, spec, context.max_tokens, finder, context.search, context.fields)
     if step.nearest is not None:
@@ -113,22 +113,22 @@ def _build_part(
 
 
 def _build_words(
-    part: StepPart, asked: WordsSpec, language: Language, max_tokens: int | None, finder: PassageFinder | None
+    step: Step, asked: WordsSpec, language: Language, max_tokens: int | None, finder: PassageFinder | None
 ) -> dspy.Module:
     """Build what asks in words that ship, behind the text that the step reads."""
-    step, words = part.step, load_words(asked.files(part.output), language)
+    words = load_words(asked.files, language)
     program: Any
     if asked.asks == "aside":
         return parts.AskedAside(asked, step.signature, words)
     if asked.asks == "likelihood":
         program = OptionLikelihood(asked, words)
     elif asked.asks == "reply":
-        program = AnsweringProgram(asked, words, part.budget(max_tokens))
+        program = AnsweringProgram(asked, words, asked.budget(max_tokens))
     else:
-        task_program = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(asked.kind, ExtractExplanation)
-        program = task_program(asked, words, part.budget(max_tokens))
+        task = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(asked.kind, ExtractExplanation)
+        program = task(asked, words, asked.budget(max_tokens))
     if step.cite is not None:
-        note = load_words(step.cite.files("str"), language).parts["cite"]
+        note = load_words(step.cite.files, language).parts["cite"]
         return CitingPassages(program, finder, note)
     return BehindText(program, finder, *step.texts[:1]) if finder or step.texts else program
 

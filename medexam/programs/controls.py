@@ -42,8 +42,7 @@ def choose_at_random(spec: Any, *_: object) -> Control:
 
     So it is the same whichever questions are asked beside it and in whichever order.
     """
-    seed = spec.seed
-    return Control(lambda question: random.Random(f"{seed}:{question.key}").choice(question.option_numbers))  # noqa: S311
+    return Control(lambda question: random.Random(f"{spec.seed}:{question.key}").choice(question.option_numbers))  # noqa: S311
 
 
 def choose_in_order(spec: Any, _: object, context: Any) -> Control:
@@ -56,8 +55,7 @@ def choose_in_order(spec: Any, _: object, context: Any) -> Control:
 
 def choose_blindly(spec: Any, *_: object) -> Control:
     """Choose the same printed number always; none where the question has no such option."""
-    number = spec.option
-    return Control(lambda question: number if number in question.option_numbers else None)
+    return Control(lambda question: spec.option if spec.option in question.option_numbers else None)
 
 
 def choose_longest(*_: object) -> Control:

@@ -6,6 +6,7 @@ file is checked before it is used.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,12 +43,13 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
             raise error.__context__ from None
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
-    nearest = (
-        {_NEAREST: {"k": program.finder.k, "encoder": program.finder.encoder}}
-        if isinstance(program, WithNearest)
-        else {}
-    )
-    state["metadata"][_CARD] = {**spec.asking.saved_as, "language": language, **nearest}
+    card: Any = {**spec.asking.saved_as, "language": language}
+    if isinstance(program, WithNearest):
+        card[_NEAREST] = {"k": program.finder.k, "encoder": program.finder.encoder}
+    state["metadata"][_CARD] = card
+    if spec.flow is not None:
+        states = predictor_states(state).values()
+        state = {**dict(zip(_predictors(program, spec), states, strict=True)), "metadata": state["metadata"]}
     path.write_text(json.dumps(state, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
@@ -65,8 +67,7 @@ def load_program(program: Any, spec: ProgramSpec, language: Language, nearest: N
                     f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {entry!r}; "
                     "run it with the spec that it was optimized from, or optimize this one"
                 )
-        # A module of the user's own saves its state without this package, and so without its place in the program.
-        predictors = {name.removeprefix("module."): predictor for name, predictor in program.named_predictors()}
+        predictors = _predictors(program, spec)
         if len(states) == len(predictors) == 1:
             states = dict(zip(predictors, states.values(), strict=True))
         if states.keys() != predictors.keys():
@@ -79,14 +80,23 @@ def load_program(program: Any, spec: ProgramSpec, language: Language, nearest: N
             if len(stored["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
             # What DSPy saved may describe fields in other words than the code of now.
-            words = stored["instructions"]
-            predictor.signature = signature.with_instructions(words) if card else signature.load_state(stored)
+            restated = signature.with_instructions(stored["instructions"])
+            predictor.signature = restated if card else signature.load_state(stored)
             predictor.demos = [_example(demo) or typed_example(signature, demo) for demo in states[name]["demos"]]
     if _NEAREST not in card:
         return program
     if nearest is None:
         raise ValueError("a program that chooses its demonstrations needs a selector")
     return WithNearest(program, nearest(program.predictors()[0].demos, card[_NEAREST]["k"], card[_NEAREST]["encoder"]))
+
+
+def _predictors(program: Any, spec: ProgramSpec) -> dict[str, Any]:
+    """Return each predictor by its name in files: in a module of the user's own as that calls it, else after its step,
+    as a module of DSPy's with an attribute for each step calls it.
+    """
+    sole = None if spec.flow is None else spec.flow.sole
+    step, inner = ("", r"^module\.") if sole is None else (f"{sole.name}.", r"^(program\.)*(module\.?|respond)?")
+    return {(step + re.sub(inner, "", name)).rstrip("."): part for name, part in program.named_predictors()}
 
 
 @contextmanager
@@ -106,8 +116,7 @@ def _reading(place: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], P
     except (OSError, UnreadableError) as error:
         raise SpecError(f"program.load: cannot read {path}: {error}") from None
     try:
-        states = {name.removeprefix("program."): part for name, part in predictor_states(state).items()}
-        yield states, state["metadata"].get(_CARD, {}), path
+        yield predictor_states(state), state["metadata"].get(_CARD, {}), path
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         detail = next(iter(str(error).splitlines()), "no detail")
         raise SpecError(

@@ -184,10 +184,10 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
             words["turn"] = turn
     if (flow := program.flow) is not None:
         parts = flow.parts.values()
-        sources = {part.name: hash_source(part.own_module, PROGRAMS) for part in parts if part.own_module is not None}
+        sources = {part.name: hash_source(code, PROGRAMS) for part in parts if (code := part.step.own_module)}
         words |= {
             "parts": {
-                part.name: describe_words(part.asked.files(part.output), language)
+                part.name: describe_words(part.asked.files, language)
                 if isinstance(part.asked, WordsSpec)
                 else asked_words(part.asked, language)
                 for part in (parts if flow.loads is None else ())
@@ -203,7 +203,7 @@ def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
     try:
         words = step.read_words(language)
         if step.cite is not None:
-            words["cite"] = describe_words(step.cite.files("str"), language)
+            words["cite"] = describe_words(step.cite.files, language)
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None
     if step.nearest is not None:

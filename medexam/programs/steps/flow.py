@@ -57,7 +57,6 @@ class StepProgram(AskingProgram):
         """
         super().__init__()
         self.spec = spec
-        repeated_steps = [step.do for _, step in walk_steps(spec.steps) if step.repeat]
         self._plan = SimpleNamespace(
             spec=spec,
             parts=spec.parts,
@@ -66,11 +65,12 @@ class StepProgram(AskingProgram):
             rules=rules,
             lists=tuple(added_lists(spec.steps)),
             # Whether passages are looked up round after round.
-            looks_again=any(step.retrieve for do in repeated_steps for _, step in walk_steps(do)),
+            looks_again=any(
+                inner.retrieve for _, step in walk_steps(spec.steps) if step.repeat for _, inner in walk_steps(step.do)
+            ),
         )
-        own = [program for program in programs.values() if isinstance(program, OwnProgram)]
-        reads = any(getattr(program, "reads_options", False) for program in programs.values())
-        self.reads_options = reads and not any(program.may_ask_again for program in own)
+        again = any(isinstance(one, OwnProgram) and one.may_ask_again for one in programs.values())
+        self.reads_options = not again and any(getattr(one, "reads_options", False) for one in programs.values())
         # A module of their own: a step may be called as anything, and this one has names already.
         self.programs = dspy.Module()
         for place, program in programs.items():

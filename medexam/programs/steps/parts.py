@@ -127,7 +127,7 @@ class AskedAside(AskingProgram):
         self._reads = signature.inputs
         (self._output, self._type) = next(iter(signature.outputs.items()))
         asked = dspy.Signature("question -> answer", words.parts[spec.group])
-        self.respond = dspy.Predict(asked, max_tokens=spec.budget(None, self._type))
+        self.respond = dspy.Predict(asked, max_tokens=spec.budget(None))
         self._at_first = None if spec.at_first is None else words.parts[spec.at_first]
 
     async def aforward(self, question: Asked) -> ProgramOutput:

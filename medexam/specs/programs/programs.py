@@ -3,11 +3,11 @@ that are steps, whose needs follow from walking these.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -289,8 +289,7 @@ class ImportedSpec(ProgramSpec):
         return f"{self.harness}-{self.task}-{self.measure}"
 
 
-@dataclass(frozen=True)
-class StepPart:
+class StepPart(NamedTuple):
     """What a step asks."""
 
     place: str
@@ -300,27 +299,6 @@ class StepPart:
     step: Step
     asked: WordsSpec | ProgramSpec
     """The words that ship, with the program's settings; else how a signature is asked, or the program that is used."""
-
-    @property
-    def output(self) -> str:
-        """The type of what it writes first."""
-        return next(iter(self.step.outputs.values()))
-
-    @property
-    def own_module(self) -> str | None:
-        """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
-        return None if self.step.by in BY else self.step.by
-
-    @cached_property
-    def asking(self) -> Asking:
-        """What it asks and takes."""
-        return self.asked.asking(self.output) if isinstance(self.asked, WordsSpec) else self.asked.asking
-
-    def budget(self, of_model: int | None) -> Any:
-        """Return the tokens a reply may have."""
-        if isinstance(self.asked, WordsSpec):
-            return self.asked.budget(of_model, self.output)
-        return self.asked.budget(of_model)
 
 
 class FlowSpec(ModuleSpec):
@@ -384,7 +362,8 @@ class FlowSpec(ModuleSpec):
             for name, value in settings.items()
             if name in words.own and name not in words.model_fields_set and value not in (None, "free")
         }
-        return WordsSpec.model_validate({**words.model_dump(), **settings}) if settings else words
+        changed = WordsSpec.model_validate({**words.model_dump(), **settings})
+        return changed.model_copy(update={"output": next(iter(step.outputs.values()))})
 
     @property
     def sole(self) -> StepPart | None:
@@ -397,11 +376,11 @@ class FlowSpec(ModuleSpec):
         return next(iter(self.parts.values())) if not any(changes) and last.by in BY[:2] else None
 
     @property
-    def answering(self) -> StepPart | None:
-        """What asks for the answer in words that ship; None where other programs answer."""
-        steps = [(part, part.step) for part in self.parts.values() if isinstance(part.asked, WordsSpec)]
-        answering = [part for part, step in steps if "answer" in step.outputs and not (step.rename or step.add)]
-        return answering[-1] if answering else None
+    def answering(self) -> WordsSpec | None:
+        """The words that ship in which it is asked for the answer; None where other programs answer."""
+        asked = [(part.step, part.asked) for part in self.parts.values()]
+        words = [words for step, words in asked if "answer" in step.outputs and not (step.rename or step.add)]
+        return next((one for one in reversed(words) if isinstance(one, WordsSpec)), None)
 
     @cached_property
     def fields_at(self) -> Mapping[str, Mapping[str, str]]:
@@ -411,31 +390,33 @@ class FlowSpec(ModuleSpec):
     @cached_property
     def asking(self) -> Asking:
         """What all its steps ask and take together, and its answer by the words that it is asked in."""
-        parts = self.parts.values()
+        parts = [(part.step, part.asked.asking) for part in self.parts.values()]
         models: dict[str | None, EngineNeeds] = {None: NO_NEEDS}
-        for part in parts:
-            for name, needs in ((part.step.model, part.asking.engine_needs), *part.asking.models.items()):
+        for step, asking in parts:
+            for name, needs in ((step.model, asking.engine_needs), *asking.models.items()):
                 models[name] = models.get(name, NO_NEEDS) | needs
-        codes = [code for part in parts for code in (*part.asking.codes, part.own_module) if code is not None]
-        forms = [{*part.asking.forms} for part in parts if part.asking.forms and not part.step.abstains]
-        readers = {part.asking.local_reader for part in parts} - {None}
+        codes = [code for step, asking in parts for code in (*asking.codes, step.own_module) if code is not None]
+        forms = [{*asking.forms} for step, asking in parts if asking.forms and not step.abstains]
+        readers = {asking.local_reader for step, asking in parts} - {None}
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
-        adapters = sorted({part.asking.adapter or "" for part in parts} - {""}, key=lambda name: ":" not in name)
-        alone = super().asking if self.sole is None else self.sole.asking
-        is_fixed = any(part.step.cite or _asks_aside(part) for part in parts)
+        adapters = sorted(
+            {asking.adapter or "" for step, asking in parts} - {""}, key=lambda name: (":" not in name, name)
+        )
+        alone = super().asking if self.sole is None else self.sole.asked.asking
+        is_fixed = any(part.step.cite or _asks_aside(part) for part in self.parts.values())
         return Asking(
             forms=tuple(set.intersection(*forms)) if forms else None,
             engine_needs=models.pop(None),
             models={name: needs for name, needs in models.items() if name is not None},
-            words=None if self.answering is None else self.answering.asking.words,
-            pictures=max((part.asking.pictures or 0 for part in parts), default=0) or None,
+            words=None if self.answering is None else self.answering.files,
+            pictures=max((asking.pictures or 0 for step, asking in parts), default=0) or None,
             draws=any(
-                (part.step.samples > 1 or part.asking.draws) and part.step.temperature is None and not part.step.model
-                for part in parts
+                (step.samples > 1 or asking.draws) and step.temperature is None and not step.model
+                for step, asking in parts
             ),
-            sets_temperature=any(part.step.temperature or part.asking.sets_temperature for part in parts),
-            votes=any(part.step.votes or part.asking.votes for part in parts) or any(self._rules),
+            sets_temperature=any(step.temperature or asking.sets_temperature for step, asking in parts),
+            votes=any(step.votes or asking.votes for step, asking in parts) or any(self._rules),
             optimizable=alone.optimizable and not is_fixed,
             saved_as=alone.saved_as,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
@@ -470,7 +451,7 @@ class FlowSpec(ModuleSpec):
     def _find_retrieval(self) -> RetrievalSettings | None:
         """Return how its passages are looked up; None where it sees none. All its steps look up in one way."""
         retriever, step = self.retriever or RetrieverSpec(), self.look_up
-        ways = [way for part in self.parts.values() if (way := part.asking.retrieval) is not None]
+        ways = [way for part in self.parts.values() if (way := part.asked.asking.retrieval) is not None]
         counts = [step.k for _, step in walk_steps(self.steps) if step.retrieve is not None]
         if step is not None:
             ways.append(RetrievalSettings(retriever, step.k, step.query, step.query_language))
@@ -488,10 +469,10 @@ class FlowSpec(ModuleSpec):
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have; of several parts by their names, and by group of their words."""
         if self.sole is not None:
-            return self.sole.budget(of_model)
+            return self.sole.asked.budget(of_model)
         tokens: dict[str, int] = {}
         for part in self.parts.values():
-            of_part = part.budget(of_model)
+            of_part = part.asked.budget(of_model)
             groups = of_part if isinstance(of_part, Mapping) else {"": of_part}
             tokens |= {f"{part.name}.{group}".strip("."): count for group, count in groups.items() if count is not None}
         return tokens

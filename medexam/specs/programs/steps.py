@@ -338,6 +338,11 @@ class Step(VariantSpec):
         return self.rename or self.add or output
 
     @property
+    def own_module(self) -> str | None:
+        """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
+        return None if self.by in BY else self.by
+
+    @property
     def votes(self) -> bool:
         """Whether several replies make its answer."""
         return self.samples > 1 or self.orders != "given"

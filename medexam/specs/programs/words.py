@@ -114,6 +114,8 @@ class WordsSpec(VariantSpec):
     """The group of words in which an answer is added to a list; None adds it unchanged."""
     most: PositiveInt = 2
     """How many entries a list is asked to have."""
+    output: str = "str"
+    """The type of what is written, as the step's signature has it; no key of a spec."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -177,10 +179,11 @@ class WordsSpec(VariantSpec):
         """Whether the options stand in the context, beside what is read."""
         return self.read == "label" or self.context == "stem_and_options"
 
-    def files(self, output: str) -> WordFiles:
-        """Return where its words are, which ask for an output of this type."""
+    @property
+    def files(self) -> WordFiles:
+        """Where its words are."""
         layout: Literal["instructions", "likelihood", "groups"] = "groups"
-        parts: list[str | None] = [*(self.budget(None, output) if self.asks == "task" else ())]
+        parts: list[str | None] = [*(self.budget(None) if self.asks == "task" else ())]
         if self.asks == "reply":
             layout, parts = "instructions", [self.kind]
         elif self.asks == "likelihood":
@@ -188,7 +191,7 @@ class WordsSpec(VariantSpec):
         elif self.asks == "aside":
             # A verdict on a question that brings a wrong answer along names that.
             wrong = "wrong_answer" if self.group in ("helps", "supports") else None
-            verdict = ("answer_yes", "answer_no") if output == "bool" else ()
+            verdict = ("answer_yes", "answer_no") if self.output == "bool" else ()
             parts = [self.group, self.at_first, self.entry, wrong, *verdict]
         return WordFiles(
             layout,
@@ -199,35 +202,34 @@ class WordsSpec(VariantSpec):
             self.prompt_language,
         )
 
-    def asking(self, output: str) -> Asking:
-        """Return what it asks for an output of this type: dialogues, but for texts that are read; choices where the
-        answer is guided or a verdict.
-        """
+    @property
+    def asking(self) -> Asking:
+        """What it asks: dialogues, but for texts that are read; choices where the answer is guided or a verdict."""
         form, has_pictures = WORDS[self.kind]["form"], self.images != "hidden"
-        guided = self.answer_format == "guided" or self.answer_after_budget or (self.asks, output) == ("aside", "bool")
+        is_verdict = (self.asks, self.output) == ("aside", "bool")
         return Asking(
             forms=None if form is None else (form,),
             engine_needs=EngineNeeds(
                 chat=self.asks != "likelihood" or self.chat_template,
                 logprobs=self.asks == "likelihood",
-                guided=guided,
+                guided=self.answer_format == "guided" or self.answer_after_budget or is_verdict,
                 closes=self.answer_after_budget,
                 pictures=has_pictures,
             ),
-            words=self.files(output),
+            words=self.files,
             pictures=self.image_side if has_pictures else None,
             optimizable=self.asks == "reply",
             saved_as={"kind": self.kind, "form": self.answer_form} if self.asks == "reply" else {},
         )
 
-    def budget(self, of_model: int | None, output: str) -> Any:
+    def budget(self, of_model: int | None) -> Any:
         """Return the tokens that a reply may have, for answers in words by group of these; None without a reply.
 
         `{Answer: n}` takes 7, and some models greet first. A verdict is short whatever the model's.
         """
         words = WORDS[self.kind]
         if self.asks == "aside":
-            return self.max_tokens or words["verdict" if output == "bool" else "tokens"]
+            return self.max_tokens or words["verdict" if self.output == "bool" else "tokens"]
         tokens, most = words.get("tokens"), self.max_tokens or of_model
         if isinstance(tokens, dict):
             by_group = words["guided"] if self.answer_format == "guided" else tokens

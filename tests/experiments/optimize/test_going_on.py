@@ -208,11 +208,11 @@ def test_examples_of_ones_own_hold_no_question_that_is_tested_or_chooses(optimiz
     [
         (lambda state: state["metadata"]["medexam"].update(form="angles"), "form is 'angles'"),
         (lambda state: state["metadata"]["medexam"].update(language="es"), "language is 'es'"),
-        (lambda state: state.update(reason=state["respond"]), "they are different programs"),
-        (lambda state: state["respond"]["signature"]["fields"].pop(), "signature of respond"),
-        (lambda state: state["respond"]["demos"][0]["question"].pop("stem"), "damaged"),
-        (lambda state: state["respond"]["demos"][0].update(answer=9), "is not an option"),
-        (lambda state: state["respond"].pop("signature"), "damaged"),
+        (lambda state: state.update(reason=state["answer"]), "they are different programs"),
+        (lambda state: state["answer"]["signature"]["fields"].pop(), "signature of answer"),
+        (lambda state: state["answer"]["demos"][0]["question"].pop("stem"), "damaged"),
+        (lambda state: state["answer"]["demos"][0].update(answer=9), "is not an option"),
+        (lambda state: state["answer"].pop("signature"), "damaged"),
         (lambda state: state.pop("metadata"), "no program of DSPy's"),
     ],
 )

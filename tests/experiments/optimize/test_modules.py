@@ -317,10 +317,9 @@ def test_states_of_plain_modules_load_into_steps_and_back(module, optimize, tmp_
     loaded = {**spec, "program": {**program, "load": str(tmp_path / "state.json")}}
     first, *_ = package.plan(loaded, runs_dir=tmp_path / "runs").cells[0]["prompt"]
     assert "Choose well." in first["content"]
-    if kind is Two:
-        done = optimize({"optimizer.kind": "bootstrap", "optimizer.demos": 2}, {**module, "program": program})
-        plain.load(str(done.place(1) / "program.json"))
-        assert plain.answer.demos
+    done = optimize({"optimizer.kind": "bootstrap", "optimizer.demos": 2}, {**module, "program": program})
+    plain.load(str(done.place(1) / "program.json"))
+    assert plain.answer.demos
     plain.save(str(tmp_path / "whole"), save_program=True)
     with pytest.raises(SpecError, match="save_program=True pickles code"):
         package.plan({**spec, "program": {**program, "load": str(tmp_path / "whole")}}, runs_dir=tmp_path / "runs")

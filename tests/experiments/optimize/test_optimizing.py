@@ -26,13 +26,13 @@ def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sampl
     assert best == done.program(done.best["number"])
     report = (done.folder / "report.md").read_text()
     assert f"| {done.best['number']} | {done.best['name']} (best) |" in report
-    (first, *_) = best["respond"]["demos"] or [None]
+    (first, *_) = best["answer"]["demos"] or [None]
     assert first is None or f"Demonstration 1:\n\n```text\nquestion: {first['question']['stem']}\n1. " in report
 
 
 def test_demonstrations_are_training_questions_that_were_answered_right(optimize, sample) -> None:
     done = optimize({"optimizer.kind": "bootstrap"})
-    demos = done.program(1)["respond"]["demos"]
+    demos = done.program(1)["answer"]["demos"]
     assert len(demos) == 3
     for demo in demos:
         assert demo["question"]["exam"]["year"] in (2013, 2014)
@@ -45,7 +45,7 @@ def test_reasoning_is_bootstrapped_with_its_answer(optimize, sample, tmp_path) -
     (tmp_path / "reasons.yaml").write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
     program = {"program.kind": "chain_of_thought", "model.path": str(tmp_path / "reasons.yaml")}
     done = optimize({"optimizer.kind": "bootstrap", **program})
-    assert [demo["rationale"] for demo in done.program(1)["respond"]["demos"]] == ["Reasons for it."] * 3
+    assert [demo["rationale"] for demo in done.program(1)["rationale"]["demos"]] == ["Reasons for it."] * 3
 
 
 def test_calls_are_counted_and_never_made_twice(optimize, document, listening) -> None:
@@ -104,7 +104,7 @@ def test_a_run_asks_with_the_program_that_was_found_wherever_it_lies(finished, d
     assert medexam.plan(document, **settings, program__load=str(moved)).cells[0]["spec_digest"] == plan["spec_digest"]
     if kind == "knn":
         state = json.loads((moved / "program.json").read_text())
-        assert (len(state["program.respond"]["demos"]), state["metadata"]["medexam"]["nearest"]["k"]) == (48, 3)
+        assert (len(state["answer"]["demos"]), state["metadata"]["medexam"]["nearest"]["k"]) == (48, 3)
 
 
 def test_the_plan_counts_what_is_known_of_its_calls(document, medexam, tmp_path) -> None:
