@@ -36,7 +36,7 @@ def schema(
     if kind is None:
         from medexam.specs.loading import SCHEMA
 
-        sys.stdout.write(SCHEMA.read_text(encoding="utf-8"))
+        typer.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     from medexam.cli.programs import render_program
     from medexam.specs import parse_overrides
