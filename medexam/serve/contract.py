@@ -26,12 +26,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from medexam.dspy_requests import CHOICE
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
-
-__all__ = ["CHOICE", "Engine", "EngineInfo"]
 
 
 class EngineInfo(FrozenModel):

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from medexam.errors import (
@@ -20,8 +21,8 @@ from medexam.errors import (
     TransportError,
 )
 from medexam.serve.asking import is_too_long
-from medexam.serve.engines.litellm_calls import call_litellm
-from medexam.serve.network.connections import open_client, open_model_client
+from medexam.serve.engines.litellm_calls import ModelClient, call_litellm
+from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import find_words
 from medexam.serve.network.retry import CURABLE, ask_again
@@ -69,9 +70,8 @@ class Server:
     def at(cls, endpoint: Endpoint, model: str, timeout_s: float) -> "Server":
         """Open the connections to a server."""
         http = open_client(endpoint, timeout_s)
-        client = open_model_client(endpoint, http)
-        connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": client}
-        return cls(model, {**connection, "_skip_responses_api_bridge": True}, endpoint, http)
+        connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": ModelClient(endpoint, http)}
+        return cls(model, connection, endpoint, http)
 
     async def chat(self, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Ask for the reply to a dialogue, and return its object; by a stream where the server gives no other."""
@@ -82,20 +82,19 @@ class Server:
             return await call_litellm("acompletion", self.model, timeout_s=timeout_s, own=False, **call)
         body = {name: value for name, value in fields.items() if name != "messages"}
         call = {"messages": fields["messages"], "extra_body": body, "timeout_s": timeout_s, **self.connection}
+        ask = partial(call_litellm, "acompletion", f"openai/{self.model}", own=True, _skip_responses_api_bridge=True)
         try:
-            stream = _STREAM if self.streams else {}
-            return await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **stream)
+            return await ask(**call, **(_STREAM if self.streams else {}))
         except InvalidRequestError as fault:
             if self.streams or not find_words("streams_alone", fault.message):
                 raise
-        reply = await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **_STREAM)
+        reply = await ask(**call, **_STREAM)
         self.streams = True
         return reply
 
     async def complete(self, prompt: Any, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Ask for completions of one or several prompts, and return the reply's object."""
         call = {"prompt": prompt, "extra_body": dict(fields), "timeout_s": timeout_s, **self.connection}
-        call.pop("_skip_responses_api_bridge", None)
         return await call_litellm("atext_completion", f"text-completion-openai/{self.model}", own=True, **call)
 
     async def close(self) -> None:
@@ -226,10 +225,12 @@ class ServerPool:
             server.failed = False
             return reply
 
-        def is_one_ready() -> bool:
-            return any(server.is_ready() for server in self.servers.values())
-
-        return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.patience_s, elsewhere=is_one_ready)
+        return await ask_again(
+            attempt,
+            timeout_s=self.timeout_s,
+            patience_s=self.patience_s,
+            elsewhere=lambda: any(server.is_ready() for server in self.servers.values()),
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -287,8 +288,10 @@ class Batcher(Generic[Item, Result]):
     async def submit(self, key: str, item: Item) -> Result:
         """Submit an item and return its result; items with equal keys may share a batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._pending.setdefault(key, []).append((item, future))
-        if len(self._tasks) < self._slots():
+        group = self._pending.setdefault(key, [])
+        group.append((item, future))
+        # What sends a batch goes on while anything is pending, so the first of each batch alone needs another.
+        if len(group) % self._most in (0, 1) and len(self._tasks) < self._slots():
             task = asyncio.get_running_loop().create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -24,7 +24,7 @@ def append(prompt: str, prefill: str, *, choosing: bool = False) -> str:
 
     `choosing`: a choice follows, which is no thought, so a block that only the prompt opens is closed before the words.
     """
-    if not is_open(prompt):
+    if not _LEFT_OPEN.search(prompt):
         return prompt + prefill
     opening = _BEGINS.match(prefill)
     if opening is not None:

@@ -100,7 +100,7 @@ class Capabilities(FrozenModel):
     @property
     def is_vllm(self) -> bool:
         """Whether it says that it is vLLM."""
-        return is_vllm(self.server_version)
+        return (self.server_version or "").startswith("vllm")
 
     @property
     def identity(self) -> ModelIdentity:
@@ -168,8 +168,3 @@ class Capabilities(FrozenModel):
             for name, value in entries.items()
             if value not in (None, "", [], {})
         }
-
-
-def is_vllm(version: str | None) -> bool:
-    """Return whether a server's version is one of vLLM's."""
-    return (version or "").startswith("vllm")

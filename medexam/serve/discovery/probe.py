@@ -6,6 +6,7 @@ on a server that is not busy. A refusal is an answer, and what the server said i
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -33,7 +34,7 @@ from medexam.serve.choice_schema import (
     choice_fields,
     find_choice_form,
 )
-from medexam.serve.discovery.capabilities import Capabilities, is_vllm
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import (
     DIALOGUE,
     HOSTED_TOKENS,
@@ -50,7 +51,6 @@ from medexam.serve.discovery.requests import (
     reads_pictures,
     rename_limit,
     shows_thinking,
-    tell_of_wait,
 )
 from medexam.serve.engines.litellm_calls import read_chat
 from medexam.serve.logprobs import echo_fields, read_echo, read_label
@@ -133,7 +133,13 @@ async def _probing(
     async with server.http:
         probe = _Probe(server, endpoint, timeout_s, wait_s)
         if wait_s > timeout_s:
-            probe.notice = asyncio.get_running_loop().call_later(TIMING.notice_s, tell_of_wait, endpoint.base, wait_s)
+            probe.notice = asyncio.get_running_loop().call_later(
+                TIMING.notice_s,
+                logging.getLogger(__name__).warning,
+                "medexam: warning: %s has not replied yet: it may load its model; waiting up to %.0f s (model.wait_s)",
+                endpoint.base,
+                wait_s,
+            )
         try:
             yield probe
         except MISFORMED as error:
@@ -180,7 +186,7 @@ class _Probe:
         ids = self.ids({"prompt": _LETTER, "add_special_tokens": False})
         version, letter_ids = await _together(self.version(card), ids)
         # The token of a letter that no prompt asks for; None if the server does not tokenise.
-        letter, vllm = letter_ids[-1] if letter_ids else None, is_vllm(version)
+        letter, vllm = letter_ids[-1] if letter_ids else None, (version or "").startswith("vllm")
         self.limit = limit = LIMITS[0] if vllm else await find_limit(self.chat)
         system, repeats, empty, renders, allowed, echo, names_tokens, greeting, dialogue, shown = await _together(
             self._keeps_system(),
@@ -319,7 +325,7 @@ class _Probe:
         async def call(timeout_s: float) -> dict[str, Any]:
             timeout = httpx.Timeout(self.timeout_s, read=timeout_s)
             whole = {"model": self.server.model, **body}
-            return await reply_object(self.client.post(address, json=whole, timeout=timeout), address)
+            return await reply_object(self.client.post(address, json=whole, timeout=timeout))
 
         return await self._insist(call, part, feature, writes=address.endswith("/completions"))
 

@@ -70,7 +70,7 @@ class Registry:
     def remove(self, server: RegisteredServer) -> None:
         """Take a server out, if it is there."""
         with contextlib.suppress(OSError):
-            self.file(server).unlink(missing_ok=True)
+            self.file(server).unlink()
 
     def read(self, *, ready: bool = True) -> tuple[RegisteredServer, ...]:
         """Read the servers that answer, or those that load, without those of this machine whose process ended.

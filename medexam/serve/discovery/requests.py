@@ -6,7 +6,6 @@ module words requests and reads replies; the probe and the engines know how both
 """
 
 import hashlib
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ from medexam.serve.chat_messages import put_pictures
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
 from medexam.serve.thinking import OPENING
 
-_log = logging.getLogger(__name__)
 LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
@@ -199,15 +197,6 @@ def read_behaviour(replies: Sequence[Mapping[str, Any]]) -> Behaviour | None:
     (tokens, first, reply), (_, second, other_reply) = readings
     noise = mean_gap(first, second) if first and second else 0.0 if reply == other_reply else None
     return Behaviour(tokens=tokens, logprobs=first, reply=reply, noise=noise)
-
-
-def tell_of_wait(place: str, wait_s: float) -> None:
-    """Say that a first reply is waited for."""
-    _log.warning(
-        "medexam: warning: %s has not replied yet: it may load its model; waiting up to %.0f s (model.wait_s)",
-        place,
-        wait_s,
-    )
 
 
 def _list(holder: object, name: str) -> list[Any]:

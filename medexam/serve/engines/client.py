@@ -47,10 +47,10 @@ from medexam.serve.engines.litellm_calls import (
     check_ending,
     read_chat,
     read_usage,
-    reading_reply,
 )
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.logprobs import read_continuations
+from medexam.serve.network.http_calls import reading_reply
 from medexam.serve.pool import Batcher, Server, ServerPool
 from medexam.serve.request_settings import CHAT_ONLY, completion_fields
 from medexam.serve.thinking import CLOSED, CLOSING, append, find_thinking, whole_reply
@@ -108,6 +108,7 @@ class ClientEngine:
         which the reply fills. `has_price`: the spec says what tokens cost.
         """
         self.pool, self.model, self._record, self._identity = pool, record.model, record, identity
+        self._rules, self._guided_by, self._run = record.rules, record.guided_by, background_loop().run_async
         self._tokenizer, self._renderer = tokenizer, tokenizer if record.renders else None
         self._chat_settings, self._settings = dict(fields), completion_fields(fields)
         self._room, self._opens_thinking, self._has_price = room, opens_thinking, has_price
@@ -188,7 +189,7 @@ class ClientEngine:
 
     async def find_changes(self) -> list[str]:
         """Look again at each server, as the contract says; one that is silent shows no difference."""
-        return await background_loop().run_async(self._find_changes())
+        return await self._run(self._find_changes())
 
     async def _find_changes(self) -> list[str]:
         for base, server in list(self.pool.servers.items()):
@@ -202,15 +203,12 @@ class ClientEngine:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await background_loop().run_async(self.pool.close())
+        await self._run(self.pool.close())
 
     async def reply(self, dialogue: Dialogue) -> Generation:
         """Return the reply to one dialogue."""
-        return await background_loop().run_async(self._reply(dialogue))
-
-    async def _reply(self, dialogue: Dialogue) -> Generation:
         try:
-            reply = await self._answer(dialogue)
+            reply = await self._run(self._answer(dialogue))
         except FilteredError:
             if dialogue.continuations is not None:
                 raise
@@ -230,7 +228,7 @@ class ClientEngine:
             return await self._write(plain_text(dialogue), json.dumps(fields, sort_keys=True), sampling.max_tokens)
         if dialogue.turns is not None:
             return await self._chat(dialogue.turns, self._chat_fields(dialogue))
-        messages = self._record.rules.fit(dialogue.messages)
+        messages = self._rules.fit(dialogue.messages)
         if choices is not None and (dialogue.pictures or self._renderer is None):
             return await self._choose_in_chat(put_pictures(messages, dialogue.pictures), opening, choices, sampling)
         if choices is not None:
@@ -277,7 +275,7 @@ class ClientEngine:
                 "the server does not tokenise, or not render its chat template exactly, so it is unknown which tokens "
                 "its log-probabilities belong to; serve the model with vLLM, or set program.chat_template to false"
             )
-        messages = self._record.rules.fit(dialogue.messages)
+        messages = self._rules.fit(dialogue.messages)
         rendered = await self._render(messages, dialogue.opening, choosing=True) if request.template else None
         prompt = plain_text(dialogue) if rendered is None else rendered
         methods, alternatives = self._record.reads, self._record.echo_logprobs or 0
@@ -289,7 +287,7 @@ class ClientEngine:
     ) -> Generation:
         """Ask for a choice behind `prefill`, as the next token if each is one."""
         prompt = await self._render(messages, prefill, choosing=True)
-        ids = await self._find_ids(prompt, prefill, choices) if self._record.guided_by == "prefill" else None
+        ids = await self._find_ids(prompt, prefill, choices) if self._guided_by == "prefill" else None
         if ids is None:
             return await self._choose_in_chat(messages, prefill, choices, sampling)
         body = self._choice_body(self._fields(sampling, choosing=True), ids)
@@ -297,10 +295,11 @@ class ClientEngine:
         self._enforced["prefill"] += 1
         by_token = dict(zip(ids, choices, strict=True))
         # A server that returns no tokens returns a text, however it is spaced.
-        texts = (choice for choice in choices if choice.strip() == generation.words.strip())
-        if (choice := by_token.get(tokens[0]) if tokens else next(texts, None)) is None:
+        by_text = {} if tokens else {choice.strip(): choice for choice in reversed(choices)}
+        if (choice := by_token.get(tokens[0]) if tokens else by_text.get(generation.words.strip())) is None:
             raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
-        return replace(_become(generation, choice), finish_reason="stop")
+        reply: Generation = replace(generation, reply=choice, finish_reason="stop")
+        return reply
 
     # A run has as many bodies as numbers of options.
     def _build_choice_body(self, fields: str, ids: tuple[int, ...]) -> str:
@@ -337,7 +336,11 @@ class ClientEngine:
         opening = prefill if record.prefills else ""
         reply = await self._chat(*choice_call(record, messages, opening, choices, sampling, fields))
         self._enforced[record.choice_form] += 1
-        return reply if reply.withheld else _become_parsed(reply, choices)
+        if reply.withheld:
+            return reply
+        if (choice := read_choice(reply, choices)) is None:
+            raise ProviderError(f"the model replied {reply.words[:200]!r} instead of one of {list(choices)}")
+        return replace(reply, reply=choice, text=None, thinking=None, tool_calls=())
 
     async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> Generation:
         body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room)
@@ -353,7 +356,8 @@ class ClientEngine:
     def _count_cost(self, reply: Generation, raw: Mapping[str, Any]) -> Generation:
         """Return the reply with the provider and the cost that its gateway names."""
         provider = str(raw["provider"]) if raw.get("provider") else None
-        self._providers.update(filter(None, [provider]))
+        if provider:
+            self._providers[provider] += 1
         usage = raw.get("usage")
         cost = usage.get("cost") if isinstance(usage, Mapping) else None
         # Perplexity reports its parts too.
@@ -456,12 +460,6 @@ def choice_call(
     return turns, {**fields, "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS, **form}
 
 
-def _become_parsed(generation: Generation, choices: Sequence[str]) -> Generation:
-    if (choice := read_choice(generation, choices)) is not None:
-        return _become(generation, choice)
-    raise ProviderError(f"the model replied {generation.words[:200]!r} instead of one of {list(choices)}")
-
-
 def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
     """Cut a reply at the texts at which the request ends it, where the model takes no such texts."""
     text, stopped = cut_at_stop(generation.words, [stop] if isinstance(stop, str) else list(stop or ()))
@@ -498,8 +496,3 @@ def _read_completions(
         reason = check_ending(choice.get("finish_reason")) or "stop"
         replies.append((Generation(writable(text), reason, name, *counts), tokens))
     return choices, replies
-
-
-def _become(generation: Generation, choice: str) -> Generation:
-    """Return the generation with this choice as all that it says."""
-    return replace(generation, reply=choice, text=None, thinking=None, tool_calls=())

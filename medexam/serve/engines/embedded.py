@@ -140,7 +140,9 @@ class EmbeddedEngine:
 
 def _cut(pairs: list[_Pair], device: str) -> Iterator[list[_Pair]]:
     """Cut jobs into batches of one group each, neighbours in length, none over the limits unless it is one job."""
-    for group, members in groupby(sorted(pairs, key=lambda pair: (repr(pair[1].group), pair[1].tokens)), _group_of):
+    for group, members in groupby(
+        sorted(pairs, key=lambda pair: (repr(pair[1].group), pair[1].tokens)), lambda pair: pair[1].group
+    ):
         tokens, rows = _LIMITS[device, group is not None]
         batch: list[_Pair] = []
         count = 0
@@ -152,7 +154,3 @@ def _cut(pairs: list[_Pair], device: str) -> Iterator[list[_Pair]]:
             batch.append(pair)
             count += more
         yield batch
-
-
-def _group_of(pair: _Pair) -> object:
-    return pair[1].group

@@ -6,13 +6,16 @@ engine.
 """
 
 import asyncio
+import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -24,23 +27,24 @@ from medexam.errors import (
     AuthError,
     CallError,
     CallTimeoutError,
-    InvalidRequestError,
     ServerError,
     TransportError,
 )
+from medexam.event_loop import background_loop
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count
-from medexam.serve.network.connections import causes, keep_replies
+from medexam.serve.network.connections import causes
+from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import (
     MISFORMED,
     find_words,
     http_error,
-    read_message,
     read_pause,
+    reading_reply,
     refine,
-    status_error,
+    reply_object,
 )
 from medexam.text import hide_secrets, writable
 
@@ -51,6 +55,77 @@ LIST_COST = "list_cost_usd"
 """Key of a reply's object: its cost by litellm's list, where some of its prompt may have been cached."""
 _ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
 """Fields of every call: litellm neither retries nor caches."""
+_UNTOLD = dict.fromkeys(("token_ids", "prompt_token_ids", "logprobs"))
+"""Fields of a choice that litellm and its callbacks do not get, since they are large."""
+_OUTCOMES: ContextVar[list[Any] | None] = ContextVar("outcomes", default=None)
+"""What came of the requests of a call; None outside of any."""
+
+
+async def keep_reply(outcome: Any) -> None:
+    """Keep what came over the wire, for the call around; a hook of clients too."""
+    if (outcomes := _OUTCOMES.get()) is not None:
+        outcomes.append(outcome)
+
+
+class ModelClient:
+    """What litellm asks a user's own server by: it stands for an `AsyncOpenAI`, and reads each reply once."""
+
+    def __init__(self, endpoint: Endpoint, http: httpx.AsyncClient) -> None:
+        """Send over these connections, on the network loop."""
+        self.api_key, self._base_url, self._http = endpoint.key, httpx.URL(endpoint.base), http
+        self.completions = self._open_route(f"{endpoint.base}/completions")
+        self.chat = SimpleNamespace(completions=self._open_route(f"{endpoint.base}/chat/completions"))
+        background_loop().close_at_exit(self)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    def _open_route(self, address: str) -> Any:
+        return SimpleNamespace(with_raw_response=SimpleNamespace(create=partial(self._send, address)))
+
+    async def _send(self, address: str, *, extra_body: Any = None, extra_headers: Any = None, **body: Any) -> Any:
+        """Send a request as OpenAI's client does; what comes of it is kept for the call around."""
+        import openai
+
+        outcome: dict[str, Any] | CallError
+        limit = body.pop("timeout", self._http.timeout)
+        try:
+            if body.get("stream"):
+                client = openai.AsyncOpenAI(
+                    base_url=self._base_url, api_key=self.api_key, max_retries=0, http_client=self._http
+                )
+                create = client.chat.completions.with_raw_response.create
+                return await create(extra_body=extra_body, extra_headers=extra_headers, timeout=limit, **body)
+            whole = {**body, **(extra_body or {})}
+            text = json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            own = {"Content-Type": "application/json", "User-Agent": f"AsyncOpenAI/Python {openai.__version__}"}
+            headers = {**own, **(extra_headers or {})}
+            outcome = await reply_object(self._http.post(address, content=text, headers=headers, timeout=limit))
+        except openai.APIStatusError as error:
+            outcome = http_error(error.response)
+        except CallError as fault:
+            outcome = fault
+        await keep_reply(outcome)
+        if isinstance(outcome, CallError):
+            # litellm's callbacks are told a fault by this name of its status.
+            vars(outcome)["status_code"] = outcome.status or 500
+            raise outcome
+        return _Parsed(outcome)
+
+
+class _Parsed:
+    """A reply in the forms in which litellm reads it, without tokens and log-probabilities."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    def parse(self) -> "_Parsed":
+        return self
+
+    def model_dump(self) -> dict[str, Any]:
+        choices = self._document.get("choices") or ()
+        return {**self._document, "choices": [{**choice, **_UNTOLD} for choice in choices]}
 
 
 @cache
@@ -82,31 +157,35 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
     are read as they came.
     """
     raw: Any = None
-    streams = bool(fields.get("stream"))
-    with keep_replies() as replies:
-        try:
-            async with asyncio.timeout(timeout_s):
-                # Importing takes more than a second, and this loop carries all calls.
-                litellm = get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
-                # Of a call for completions litellm sends no headers by itself.
-                headers = {"extra_headers": litellm.headers} if litellm.headers else {}
-                call = {"model": model, **headers, **fields, **_ONE_ATTEMPT, "timeout": timeout_s}
-                raw = await getattr(litellm, function)(**call)
-                if streams:
-                    raw = litellm.stream_chunk_builder([chunk async for chunk in raw])
-        except Exception as error:
-            reply = replies[-1] if own and replies and not isinstance(error, TimeoutError) else None
-            if reply is None or (reply.is_success and not hasattr(reply, "_content")):
-                fault = _read_fault(error, model, timeout_s)
-                # A server may quote the key. The cause is cut off then, because a traceback would print it.
-                quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
-                raise fault from None if quoted or fault is error else error
-            if not reply.is_success:
-                raise _shorten(http_error(reply)) from None
+    replies, streams = list[Any](), bool(fields.get("stream"))
+    token = _OUTCOMES.set(replies)
+    try:
+        async with asyncio.timeout(timeout_s):
+            # Importing takes more than a second, and this loop carries all calls.
+            litellm = get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
+            # Of a call for completions litellm sends no headers by itself.
+            headers = {"extra_headers": litellm.headers} if litellm.headers else {}
+            call = {"model": model, **headers, **fields, **_ONE_ATTEMPT, "timeout": timeout_s}
+            raw = await getattr(litellm, function)(**call)
+            if streams:
+                raw = litellm.stream_chunk_builder([chunk async for chunk in raw])
+    except Exception as error:
+        # What came of our own connections counts, whatever litellm makes of it.
+        outcome = replies[-1] if own and replies and not isinstance(error, TimeoutError) else None
+        if isinstance(outcome, CallError):
+            raise _shorten(outcome) from None
+        if outcome is None:
+            fault = _read_fault(error, model, timeout_s)
+            # A server may quote the key. The cause is cut off then, because a traceback would print it.
+            quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
+            raise fault from None if quoted or fault is error else error
+    finally:
+        _OUTCOMES.reset(token)
     if own and not streams:
-        return _read_wire(replies[-1])
+        document: dict[str, Any] = replies[-1]
+        return document
     # Fields of another type than the protocol's are read as they are, and judged there.
-    document: dict[str, Any] = raw.model_dump(warnings=False)
+    document = raw.model_dump(warnings=False)
     details = (document.get("usage") or {}).get("prompt_tokens_details") or {}
     if details.get("cached_tokens") is not None:
         # Cached tokens are cheaper, and litellm knows by how much, unless its list lacks the model.
@@ -118,26 +197,6 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
             reason, choice = load_json(replies[-1].content)["stop_reason"], document["choices"][0]
             if read_ending(reason) is not read_ending(choice["finish_reason"]):
                 choice["provider_specific_fields"] = {"native_finish_reason": reason}
-    return document
-
-
-def _read_wire(reply: httpx.Response) -> dict[str, Any]:
-    """Read the object of a reply of status 200; raises the error that it reports."""
-    if "event-stream" in reply.headers.get("content-type", ""):
-        raise InvalidRequestError("the server replies by streaming alone: stream must be set to true")
-    with reading_reply():
-        # Known fields alone are read and checked, so that it does not matter how deep the others lie.
-        document = load_json(reply.content)
-        if not isinstance(document, dict):
-            raise TypeError("it is not a JSON object")
-    # DSPy's reader takes an empty error for one.
-    fault = document.pop("error", None)
-    message, code = read_message({"error": fault}) if fault else ("", None)
-    number = fault.get("code") if isinstance(fault, Mapping) else None
-    if message or number is not None:
-        status: int = httpx.codes.UNPROCESSABLE_ENTITY if number is None else httpx.codes.INTERNAL_SERVER_ERROR
-        status = number if isinstance(number, int) and httpx.codes.is_error(number) else status
-        raise status_error(status, message or "an error without words", code=code)
     return document
 
 
@@ -176,24 +235,10 @@ def _find_transport_fault(links: list[BaseException], timeout_s: float) -> CallE
 
 
 def _shorten(fault: CallError) -> CallError:
-    """Return what a fault's words say that it is, in a line."""
-    fault.message = _one_line(fault.message)
+    """Return what a fault's words say that it is, as long as a table can show, without a traceback of litellm's."""
+    text = writable(fault.message.partition("Traceback (most recent call last)")[0].strip())
+    fault.message = text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
     return refine(fault)
-
-
-def _one_line(message: str) -> str:
-    """Shorten the message to a length that a table can show, without a traceback of litellm's."""
-    text = writable(message.partition("Traceback (most recent call last)")[0].strip())
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
-
-
-@contextmanager
-def reading_reply() -> Iterator[None]:
-    """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
-    try:
-        yield
-    except (*MISFORMED, RecursionError) as error:
-        raise ServerError(f"the reply cannot be read: {error}") from error
 
 
 def read_chat(reply: dict[str, Any], model: str) -> Generation:

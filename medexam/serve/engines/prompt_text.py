@@ -66,7 +66,7 @@ class ServerRenderer:
             timeout_s = min(TIMING.probe_silence_s, self._pool.timeout_s)
             assert server.endpoint is not None  # noqa: S101 - a provider shows no template
             address, whole = f"{server.endpoint.root}{path}", {"model": self._model, **body}
-            return await reply_object(server.http.post(address, json=whole, timeout=timeout_s), path)
+            return await reply_object(server.http.post(address, json=whole, timeout=timeout_s))
 
         return await self._pool.call(send, weight=0)
 

@@ -34,8 +34,7 @@ from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_ch
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, keeps_system, reads_pictures, shows_thinking
 from medexam.serve.engines.client import ClientEngine, choice_call, fit_fields
-from medexam.serve.engines.litellm_calls import get_litellm, read_chat
-from medexam.serve.network.connections import keep_reply
+from medexam.serve.engines.litellm_calls import get_litellm, keep_reply, read_chat
 from medexam.serve.network.endpoints import read_api_key
 from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.pool import Server, ServerPool
@@ -221,19 +220,26 @@ class ProviderProbe:
         await self.identify()
         await self._find_rules()
 
-    async def _try(
+    async def _try(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Generation | None:
+        """Ask for a reply as `_ask` does; None if the request is refused."""
+        raw = await self._ask(fields, refusing)
+        return read_chat(raw, self.record.model) if raw else None
+
+    async def _ask(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
-    ) -> Generation | None:
-        """Ask for a reply; None if the request is refused, with an HTTP status of `refusing` too.
+    ) -> dict[str, Any]:
+        """Ask for a reply's object; empty if the request is refused, with an HTTP status of `refusing` too.
 
         Raises `EndpointUnreachableError` if nothing answers.
         """
         call = {**self.settings, **fit_fields(self.record, fields, self.room)}
         timeout_s = min(self._spec.timeout_s, self._silence_s)
 
-        async def attempt() -> Generation:
+        async def attempt() -> dict[str, Any]:
             try:
-                return read_chat(await self.server.chat(call, timeout_s), self.record.model)
+                raw = await self.server.chat(call, timeout_s)
+                read_chat(raw, self.record.model)
+                return raw
             except CURABLE as fault:
                 if fault.status in refusing:
                     raise ProviderError(fault.message, status=fault.status) from fault
@@ -249,12 +255,7 @@ class ProviderProbe:
             raise
         except (UnsupportedFeatureError, ProviderError) as error:
             self._refusal = error
-            return None
-
-    async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Ask for a reply as the chat endpoint's object, as far as probes read it; empty if it is refused."""
-        generation = await self._try(fields)
-        return {} if generation is None else _read(generation)
+            return {}
 
     def _dialogue(self, **fields: Any) -> dict[str, Any]:
         """Build the fields of a request for a short reply to the fixed dialogue."""
@@ -263,8 +264,8 @@ class ProviderProbe:
     async def _start(self) -> None:
         """Send the spec's settings once, and see whether the model thinks; raises `EngineError` for what it refuses."""
         spec, record = self._spec, self.record
-        generation = await self._send_settings()
-        thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
+        reply = await self._send_settings()
+        thinks = shows_thinking(reply) or bool(read_chat(reply, record.model).thinking_tokens)
         if thinks and spec.thinking == "off":
             raise still_thinks(record.model)
         self._note(thinks=thinks or bool(record.thinks and spec.thinking != "off"))
@@ -273,7 +274,7 @@ class ProviderProbe:
             self._temperature = spec.temperature
             self._note(fixed_temperature=1.0 if spec.temperature == 1 else None)
 
-    async def _send_settings(self) -> Generation:
+    async def _send_settings(self) -> dict[str, Any]:
         """Send the spec's own settings once, with a short request, and note what of them the model does not take.
 
         Raises `EngineError` with the setting's name where it must stay.
@@ -282,17 +283,17 @@ class ProviderProbe:
         names = ("temperature", "seed", "top_p", "top_k")
         own = {name: value for name in names if (value := getattr(spec, name)) is not None}
         fields = {"messages": DIALOGUE, "max_tokens": self._budget, **own, "stop": list(spec.stop) or [_STOP]}
-        if (generation := await self._try(fields, patience_s=_PATIENCE_S)) is not None:
-            return generation
+        if reply := await self._ask(fields, patience_s=_PATIENCE_S):
+            return reply
         refusal, call_fields = self._refusal, fit_fields(self.record, fields, 0)
         if isinstance(refusal, UnsupportedModelError):
             raise refusal
         for dropped in _DISPENSABLE:
             fewer = {name: value for name, value in fields.items() if name not in dropped}
-            if call_fields.keys() >= {*dropped} and (generation := await self._try(fewer)) is not None:
+            if call_fields.keys() >= {*dropped} and (reply := await self._ask(fewer)):
                 refusals = {**self.record.refusals, **dict.fromkeys(dropped, _cite(refusal))}
                 self._note(refusals=refusals, **{f"{name}s": False for name in dropped})
-                return generation
+                return reply
         unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if spec.temperature != 1 and (named_by_tables or await self._try({**unseeded, "temperature": 1.0})):
@@ -370,14 +371,6 @@ def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
         raise EngineError(
             f"{name} cannot have a model continue its own thinking: leave program.answer_after_budget out, or {way_out}"
         )
-
-
-def _read(generation: Generation) -> dict[str, Any]:
-    """Return a reply as the chat endpoint's object, as far as probes read it."""
-    usage = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
-    calls = [call.name for call in generation.tool_calls]
-    message = {"content": generation.words, "reasoning": generation.thinking or "", "tool_calls": calls}
-    return {"choices": [{"message": message, "finish_reason": generation.finish_reason}], "usage": usage}
 
 
 def _cite(fault: Exception) -> str:

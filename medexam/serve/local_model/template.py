@@ -16,7 +16,6 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from jinja2 import TemplateError
 from jinja2.ext import loopcontrols
-from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
@@ -58,9 +57,6 @@ class LocalTemplate:
         """Tokenise the text; `special` adds the tokens that open every text, which the template writes itself."""
         return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
-    async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
-
 
 def may_reason(template: str) -> bool:
     """Return whether a chat template has words for reasoning."""
@@ -69,9 +65,9 @@ def may_reason(template: str) -> bool:
 
 def load_template(source: str, settings: Mapping[str, Any] | None = None) -> LocalTemplate | None:
     """Load the template of a local folder or of a model in the hub's cache; None unless all its files are here."""
-    folder = Path(source) if Path(source).is_dir() else find_snapshot(source)
     try:
-        if folder is None or not isinstance(config := read_json(folder / "tokenizer_config.json"), dict):
+        folder = Path(source) if Path(source).is_dir() else Path(snapshot_download(source, local_files_only=True))
+        if not isinstance(config := read_json(folder / "tokenizer_config.json"), dict):
             return None
         own, template = folder / "chat_template.jinja", config.get("chat_template")
         if isinstance(template, list):  # a model may have several
@@ -82,7 +78,7 @@ def load_template(source: str, settings: Mapping[str, Any] | None = None) -> Loc
         tokens = {name: config[name] for name in _SPECIAL if config.get(name)}
         special = {name: str(token["content"] if isinstance(token, dict) else token) for name, token in tokens.items()}
         return LocalTemplate(template, Tokenizer.from_file(str(folder / "tokenizer.json")), special, settings)
-    except (OSError, ValueError, TemplateError):
+    except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError, TemplateError):
         return None
     except Exception as error:
         # The tokenizers library raises bare Exceptions for files it cannot read.
@@ -91,32 +87,13 @@ def load_template(source: str, settings: Mapping[str, Any] | None = None) -> Loc
         raise
 
 
-def find_snapshot(model: str, revision: str | None = None) -> Path | None:
-    """Find the folder of a hub id in the hub's cache; None if it is not there."""
-    try:
-        return Path(snapshot_download(model, revision=revision, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError):
-        return None
-
-
 def _environment() -> Any:
     """Build what chat templates may rely on: the names and the whitespace rules that transformers gives them."""
-
-    class Environment(ImmutableSandboxedEnvironment):
-        """A sandbox that lets `loop.first` and the like through at once: its checks take half of a dialogue's time."""
-
-        _of_loops = frozenset(name for name in dir(LoopContext) if not name.startswith("_"))
-
-        def getattr(self, obj: Any, attribute: str) -> Any:
-            """Get what the sandbox would find."""
-            if type(obj) is LoopContext and attribute in self._of_loops:
-                return getattr(obj, attribute)
-            return super().getattr(obj, attribute)
 
     def refuse(message: str) -> NoReturn:
         raise TemplateError(message)
 
-    environment = Environment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)

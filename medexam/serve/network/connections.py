@@ -6,14 +6,11 @@ down and no other, and the error says which address to write instead. The proxie
 knows addresses and certificates, not what is asked.
 """
 
-import ipaddress
 import os
 import socket
 import ssl
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -22,7 +19,6 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
 
-from medexam.event_loop import background_loop
 from medexam.serve.network.endpoints import Endpoint
 
 _CONNECT_S = 10.0
@@ -35,25 +31,6 @@ _LOST_S = 30
 """Seconds after which a connection to a machine that says nothing counts as lost."""
 _CAUSES = 10
 """How many causes of an error are looked at."""
-_REPLIES: ContextVar[list[httpx.Response] | None] = ContextVar("replies", default=None)
-"""Where the replies of a block are kept; None outside of any."""
-
-
-@contextmanager
-def keep_replies() -> Iterator[list[httpx.Response]]:
-    """Collect the replies that a block's calls of model clients get, in their order, as they came over the wire."""
-    replies: list[httpx.Response] = []
-    token = _REPLIES.set(replies)
-    try:
-        yield replies
-    finally:
-        _REPLIES.reset(token)
-
-
-async def keep_reply(response: httpx.Response) -> None:
-    """Keep a reply for the block of `keep_replies` around; a hook of clients."""
-    if (replies := _REPLIES.get()) is not None:
-        replies.append(response)
 
 
 class _Client(HttpxAiohttpClient):
@@ -97,26 +74,15 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
 
 def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """Open a plain HTTP client that sends the endpoint's key."""
+    host = urlsplit(endpoint.base).hostname or ""
     return _Client(
         headers={"Authorization": f"Bearer {endpoint.key}", "Accept-Encoding": "identity"},
         # Waiting for one of this client's own connections is no fault of the server's.
         timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
         verify=_trust(os.environ.get("SSL_CERT_FILE")),
         follow_redirects=False,
-        trust_env=not _is_loopback(endpoint),
-        event_hooks={"response": [keep_reply]},
+        trust_env=not (host in ("localhost", "::1") or host.startswith("127.")),
     )
-
-
-def open_model_client(endpoint: Endpoint, http: httpx.AsyncClient) -> Any:
-    """Open an `AsyncOpenAI` over these connections, which litellm uses instead of its own, on the network loop."""
-    from openai import AsyncOpenAI
-
-    client = AsyncOpenAI(
-        base_url=endpoint.base, api_key=endpoint.key, max_retries=0, timeout=http.timeout, http_client=http
-    )
-    background_loop().close_at_exit(client)
-    return client
 
 
 @cache
@@ -147,11 +113,3 @@ def causes(error: BaseException) -> Iterator[BaseException]:
             return
         yield link
         link = link.__cause__ or link.__context__
-
-
-def _is_loopback(endpoint: Endpoint) -> bool:
-    host = urlsplit(endpoint.base).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

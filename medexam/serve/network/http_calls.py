@@ -3,7 +3,8 @@
 import math
 import re
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
@@ -55,24 +56,41 @@ def find_words(kind: str, text: str) -> re.Match[str] | None:
     return _patterns()[kind].search(text)
 
 
-async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[str, Any]:
-    """Return the JSON object of a reply; raises `CallError`s that open with `source`, which was asked."""
+@contextmanager
+def reading_reply() -> Iterator[None]:
+    """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
+    try:
+        yield
+    except (*MISFORMED, RecursionError) as error:
+        raise ServerError(f"the reply cannot be read: {error}") from error
+
+
+async def reply_object(sending: Awaitable[httpx.Response]) -> dict[str, Any]:
+    """Return the JSON object of a reply; raises `CallError`s, also for a fault that a reply of status 200 reports."""
     try:
         reply = await sending
     except httpx.TransportError as error:
         # Over aiohttp a connection that is lost is a `ConnectTimeout` too.
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-            raise CallTimeoutError(f"{source} did not answer in time") from error
-        raise TransportError(f"{source}: {str(error) or type(error).__name__}") from error
-    if reply.status_code != httpx.codes.OK:
+            raise CallTimeoutError(f"no reply within {error.request.extensions['timeout']['read']:g} s") from error
+        raise TransportError(f"the connection failed: {str(error) or type(error).__name__}") from error
+    if not reply.is_success:
         raise http_error(reply)
-    try:
-        body = parse_json(reply.content)
-    except UnreadableError as error:
-        raise ServerError(f"{source}: the reply {error}") from error
-    if not isinstance(body, dict):
-        raise ServerError(f"{source}: the reply is not a JSON object")
-    return body
+    if "event-stream" in reply.headers.get("content-type", ""):
+        raise InvalidRequestError("the server replies by streaming alone: stream must be set to true")
+    with reading_reply():
+        document = parse_json(reply.content)
+        if not isinstance(document, dict):
+            raise TypeError("it is not a JSON object")
+    # DSPy's reader takes an empty error for one.
+    fault = document.pop("error", None)
+    message, code = read_message({"error": fault}) if fault else ("", None)
+    number = fault.get("code") if isinstance(fault, Mapping) else None
+    if message or number is not None:
+        status: int = httpx.codes.UNPROCESSABLE_ENTITY if number is None else httpx.codes.INTERNAL_SERVER_ERROR
+        status = number if isinstance(number, int) and httpx.codes.is_error(number) else status
+        raise status_error(status, message or "an error without words", code=code)
+    return document
 
 
 def http_error(reply: httpx.Response) -> CallError:
