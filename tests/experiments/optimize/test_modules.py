@@ -124,7 +124,7 @@ def test_instructions_are_written_and_the_better_program_is_kept(writing, learni
     assert done.trials[0]["right"] < done.best["right"] == 24
     assert done.record["calls"] > sum(trial["calls"] for trial in done.trials)
     best = json.loads((done.folder / "program.json").read_text())
-    assert best["respond"]["signature"]["instructions"] == WRITTEN
+    assert best["answer"]["signature"]["instructions"] == WRITTEN
 
 
 def test_a_model_that_cannot_write_instructions_is_named(optimize) -> None:
