@@ -12,8 +12,7 @@ from pydantic import Field, computed_field
 
 from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
-from medexam.datasets.own.columns import read_questions
-from medexam.datasets.own.questions import parse_words, read_choice_questions
+from medexam.datasets.own.questions import parse_words, read_choice_questions, read_questions
 from medexam.datasets.rows import Reading
 from medexam.datasets.symbols import find_private
 from medexam.frozen_model import FrozenModel

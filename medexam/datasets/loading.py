@@ -14,8 +14,7 @@ from typing import Any
 from medexam.datasets.fingerprints import digest_files, fingerprint_expected, fingerprint_shown
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
-from medexam.datasets.own.columns import reading_notes
-from medexam.datasets.own.questions import read_choice_questions, read_word_questions
+from medexam.datasets.own.questions import read_choice_questions, read_word_questions, reading_notes
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions, split_of
 from medexam.datasets.symbols import read_signs

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import locate_files
-from medexam.datasets.own.columns import Columns, read_questions
-from medexam.datasets.own.questions import parse_choice
+from medexam.datasets.own.questions import Columns, parse_choice, read_questions
 from medexam.errors import DatasetError
 from medexam.files import open_parquet, parquet_rows
 from medexam.questions import ExamSet, Question

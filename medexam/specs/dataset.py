@@ -88,7 +88,7 @@ class ColumnsSpec(Spec):
     """Columns whose empty cells mean the cell above."""
     ignored: tuple[str, ...] | None = None
     """Columns that no question needs. Where it is set, a column that is neither read nor listed is an error."""
-    accepted: tuple[Literal["options", "labels", "pictures", "texts", "signs"], ...] | None = None
+    accepted: tuple[Literal["options", "labels", "pictures", "texts", "signs", "sheet"], ...] | None = None
     """What `medexam init` found odd in the questions, and is as it should be."""
 
     @model_validator(mode="before")

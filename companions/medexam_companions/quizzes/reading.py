@@ -14,7 +14,8 @@ def read_quiz(path: Path) -> RawTable | None:
         return RawTable("a quiz in XML", (), read_quiz_xml(path))
     if suffix not in (".txt", ".gift"):
         return None
-    text = open_text(path).read()
+    with open_text(path) as stream:
+        text = stream.read()
     if is_anki(text):
         return read_anki(text)
     if is_aiken(text.splitlines()):

@@ -59,7 +59,7 @@ def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
 
     Each has the line of its answer.
     """
-    rows: list[tuple[str, Cells]] = []
+    rows: list[tuple[str, Any]] = []
     stem: list[str] = []
     options: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
@@ -73,7 +73,7 @@ def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
         elif options:
             options[next(reversed(options))] += f"\n{line.strip()}" if line.strip() else ""
         elif rows and not stem and (reason := _AIKEN_REASON.fullmatch(line)):
-            rows[-1] = (rows[-1][0], {**rows[-1][1], "explanation": reason[1]})  # type: ignore[dict-item]
+            rows[-1][1]["explanation"] = reason[1]
         elif line.strip():
             stem.append(line.strip())
     if stem:

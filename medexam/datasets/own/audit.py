@@ -1,4 +1,4 @@
-"""Accounts for every cell of a file: what each column is read as or why it is not, and what its owner has to say.
+"""A proposal of how a file is read, and the audit that accounts for each of its cells.
 
 It knows rules of conservation: what no question shows is harmless by its name, repeats what is shown, or is asked for.
 """
@@ -6,28 +6,119 @@ It knows rules of conservation: what no question shows is harmless by its name, 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from string import ascii_lowercase
+from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from medexam.datasets.own.columns import KEYED, STANDARD
-from medexam.datasets.own.names import in_order, pattern, plain_name, word_lists
-from medexam.datasets.own.options import is_run, own_labels
-from medexam.datasets.own.proposal import LOOKED_AT, Proposal
-from medexam.datasets.own.questions import NO_PICTURE
-from medexam.datasets.own.tables import value_of
-from medexam.datasets.own.texts import unpack
-from medexam.datasets.rows import Row
+import yaml
 
-_SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
-_PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
-"""What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
-_SPEAKS = r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?PICTURE\b|\bPICTURE\W+(?:below|above|shown|attached|adjunta|\d)"
+from medexam.datasets.own.options import is_run, own_labels
+from medexam.datasets.own.questions import KEYED, NO_PICTURE, STANDARD, columns_in
+from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.own.texts import find_groups, in_order, pattern, plain_name, unpack, word_lists
+from medexam.datasets.rows import Row, TaskRow
+from medexam.questions import Language
+from medexam.specs import DatasetSpec
+from medexam.specs.dataset import NOT_READ, KeySpec, OwnKind
+
+LOOKED_AT = 400
+"""Rows, spread over the file, that show what its columns are; all rows are then read so."""
+
+
+@dataclass
+class Proposal:
+    """How a file of questions may be read, as far as that is known, and what it gives."""
+
+    table: SourceTable
+    answers: KeySpec | None
+    """The key in another file; None if there is none."""
+    kind: OwnKind
+    columns: dict[str, Any] = field(default_factory=dict)
+    """As the spec has them; None reads a field from no column."""
+    language: Language | None = None
+    """None if it is not told, or none that ships."""
+    notes: list[str] = field(default_factory=list)
+    """What was recognised, a line each."""
+    open: dict[str, str] = field(default_factory=dict)
+    """Key of the `dataset` part of a spec -> what has to be decided before a run."""
+    rows: Sequence[Row] | Sequence[TaskRow] = ()
+    """The questions so read; empty if `columns` are open."""
+    agreeing: list[str] = field(default_factory=list)
+    """Columns that give the same answers as the one that is read."""
+
+    @cached_property
+    def sample(self) -> SourceTable:
+        """Rows that are spread over the table."""
+        return replace(self.table, rows=self.table.rows[:: max(1, len(self.table.rows) // LOOKED_AT)])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns; instead of one that holds records, the fields of these."""
+        return tuple(inner for column in self.table.columns for inner in self._within(column, 0))
+
+    def ask(self, name: str, question: str) -> None:
+        """Leave a field of `columns` open."""
+        self.columns[name] = None
+        self.open[f"columns.{name}"] = " ".join(question.split())
+
+    def read_from(self, field: str) -> list[str]:
+        """List the columns that a field is read from."""
+        return columns_in(self.columns.get(field))
+
+    def unused(self) -> list[str]:
+        """List the columns that no field is read from."""
+        used = {column for value in self.columns.values() for column in columns_in(value)}
+        return [column for column in self.names if column not in used]
+
+    def spec(self, columns: Mapping[str, Any]) -> DatasetSpec:
+        """Make the spec that reads the table so; None as a column switches its field off, where a field can be."""
+        stated = {name: NOT_READ if column is None else column for name, column in columns.items()}
+        return DatasetSpec.model_validate({"kind": self.kind, "path": Path(self.table.source), "columns": stated})
+
+    def lines(self, path: Path) -> list[str]:
+        """Write the `dataset` part of a spec that reads `path` as proposed; open lines end in `# decide:`."""
+
+        def dump(key: str, value: Any) -> str:
+            text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"))
+            text = "" if value is None else text.strip().removesuffix("...").strip()
+            return f"{key.rpartition('.')[2]}: {text}" + (f"  # decide: {self.open[key]}" if key in self.open else "")
+
+        answers = None if self.answers is None else self.answers.model_dump(mode="json", exclude_none=True)
+        tree = {"kind": self.kind, "path": str(path), "language": self.language, "answers": answers}
+        lines = [dump(name, value) for name, value in tree.items() if value is not None]
+        lines += ["columns:", *(f"  {dump(f'columns.{name}', value)}" for name, value in self.columns.items())]
+        return [*lines, *([dump("skip_bad", False)] if "skip_bad" in self.open else [])]
+
+    def _within(self, column: str, depth: int) -> Iterator[str]:
+        values = self.sample.filled(column)
+
+        def is_record(value: Any) -> bool:
+            """Return whether a value is a record, and no mapping of labels and texts."""
+            if not isinstance(value, Mapping) or "answer_start" in value:
+                return False
+            lists = [isinstance(value.get(name), list) for name in ("text", "label")]
+            groups = find_groups(map(str, value))
+            return not all(lists) and (any(lists) or not groups or len(groups[0][0]) < len(value) - 1)
+
+        if values and depth < 2 and all(map(is_record, values)):
+            for name in dict.fromkeys(name for record in values for name in record):
+                yield from self._within(f"{column}.{name}", depth + 1)
+        else:
+            yield column
+
+
+_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
+"""What every odd text has: one look that decides for most rows."""
+_SPEAKS = (
+    r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?(?:PICTURE)\b|\b(?:PICTURE)\W+(?:below|above|shown|attached|adjunta|\d)"
+)
 _CUE = r"(?:^|\W)(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001
 """What says which option is right, at the end of a text."""
 _LABELLED_LINE = re.compile(r"\n\s*[(\[]?[A-Za-z][)\].:]\s")
 """A line within an option that begins as another option does."""
-_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
 _SHORT = 30
@@ -65,7 +156,7 @@ def audit(draft: Proposal) -> None:
             f"the columns that no question needs{listed}; or read them as context, image, answer ...: {facts}",
         )
     above = []
-    for column in (name for field in ("context", "subject", "exam", "year", "stem") for name in draft.read_from(field)):
+    for column in (each for name in ("context", "subject", "exam", "year", "stem") for each in draft.read_from(name)):
         # A column that is filled once a group.
         values = [value_of(row.record, column) for row in draft.table.rows]
         follows = any(a is not None and b is None for a, b in pairwise(values))
@@ -126,7 +217,7 @@ def _account_for(
     different = list(dict.fromkeys(texts))
     examples = ", ".join(f'"{text:.40}"' for text in different[:3])
     if not rows:
-        later = draft.table.filled(path)[:1]
+        later = [value for value in draft.table.filled(path) if value not in ([], {})][:1]
         return f'"{later[0]!s:.40}"' if later else "ignored: empty"
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
         return "ignored: says no in all rows"
@@ -136,6 +227,10 @@ def _account_for(
         return f"{len(rows):,} rows have {examples}"
     if "explanation" in kinds:
         return "ignored: an explanation"
+    letters = {ascii_uppercase[place] for row in questions.values() for place in range(len(row.question.options))}
+    if "points" not in kinds and len(different) >= _BY_CHANCE and letters.issuperset(different):
+        right = [ascii_uppercase[(questions[n].gold or 0) - 1] if n in questions else "" for n, _ in rows]
+        return "ignored: says what the answer says" if right == texts else f"names options: {examples}"
     length = sum(len(text.split()) for text in texts) / len(texts)
     is_plain = "harmless" in kinds and "needed" not in kinds
     if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
@@ -145,11 +240,10 @@ def _account_for(
     is_number = all(_NUMBER.fullmatch(str(value)) for _, values in rows for value in values)
     is_topic = is_plain or plain_name(path).rpartition("_")[2] in hints["harmless"]
     is_topic = is_topic or ("harmless" in kinds and is_number)
-    sentences = sum(len(text.split()) > _LONGEST_CONSTANT and text.rstrip()[-1:] in ".?!。" for text in texts)
-    if is_topic and length <= _LONGEST_TOPIC and 2 * sentences < len(texts):
+    if is_topic and length <= _LONGEST_TOPIC:
         return "ignored: its name is harmless"
     counts = [(match[1], int(match[2])) for match in map(_COUNTING.fullmatch, texts) if match]
-    is_count = len(counts) == len(texts) and counts == sorted({*counts}) and counts[0][1] < 2
+    is_count = len(counts) == len(texts) == len(draft.sample.rows) and counts == sorted({*counts}) and counts[0][1] < 2
     if is_count and counts[0][0] == counts[-1][0] and not {"option", "choice"} & words:
         return "ignored: numbers the rows"
     return examples
@@ -174,8 +268,6 @@ def _repeats(values: Sequence[Any], row: Row) -> bool:
     """Return whether values stand in the question of a row; of its options all, or right ones alone."""
     question, right = row.question, {row.gold, *row.others}
     options = {_fold(option.text): option.number for option in question.options}
-    if len(values) == len(options) and {*map(str, values)} <= {"0", "1", "0.0", "1.0", "True", "False"}:
-        return {place for place, value in enumerate(values, 1) if str(value)[0] in "1T"} == right
     shown, texts = [_fold(question.context or ""), _fold(question.stem), *options], [*map(_fold, values)]
     numbers = {options[text] for text in texts if text in options}
     are_shown = all(text in shown or (len(text) > 12 and text in " ".join(shown)) for text in texts)
@@ -215,6 +307,8 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     def show(number: int) -> str:
         return f"{' / '.join(options[number]):.120}"
 
+    if draft.table.doubt:
+        yield "sheet", draft.table.doubt
     usual = Counter(map(len, options.values())).most_common(1)[0][0]
     odd = [number for number, texts in options.items() if len(texts) != usual]
     # Records and columns say where each option ends.
@@ -235,11 +329,9 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if unclean:
         number, text = unclean[0]
         yield "texts", f"{len(unclean):,} texts are not clean, such as that of row {number}, which has {text!r:.40}"
-    speaks = pattern("points at", _SPEAKS.replace("PICTURE", pattern("picture").pattern))
+    speaks = pattern("points at", _SPEAKS.replace("PICTURE", f"(?:{'|'.join(word_lists('hints')['media'])})"))
     silent = [row.question for row in rows if not row.question.image]
-    spoken = [
-        each.number for each in silent if any(map(each.stem.lower().count, _PICTURED)) and speaks.search(each.stem)
-    ]
+    spoken = [each.number for each in silent if speaks.search(each.stem)]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labels = {number: list(filter(None, own_labels(texts))) for number, texts in options.items()}
@@ -284,8 +376,6 @@ def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
         cue = pattern("cue", _CUE).search(text) if ":" in text or "：" in text else None  # noqa: RUF001
         if cue is not None and cue[1].strip("()[]. ").casefold() in names:
             yield cue[0].strip()
-    if options[0][0] in "([{" and options[-1][-1] in ")]}" and not {*")]}"} & {*options[0]}:
-        yield options[0]
     if context and len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:
         yield context
 
@@ -299,7 +389,6 @@ def _find_telltale(rows: Sequence[Row]) -> str | None:
             text, words = option.text, option.text.split()
             ends = {words[0], words[-1], " ".join(words[-2:])} if len(words) > 1 else set()
             ends |= {"capital letters"} if text.isupper() and len(text) > 3 else set()
-            ends |= {bracket[0] for bracket in (_BRACKET.search(text),) if bracket and bracket.start()}
             ends |= {end for end in (text[:1], text[-1:]) if not end.isalnum() and len(text) > 1}
             (right if option.number in (row.gold, *row.others) else wrong).update(ends)
     often = [(token, times) for token, times in right.items() if token not in wrong]

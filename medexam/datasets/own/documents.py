@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from medexam.datasets.own.names import pattern
+from medexam.datasets.own.texts import pattern
 from medexam.files import UnreadableError
 
 Cells = Mapping[str, Any] | str

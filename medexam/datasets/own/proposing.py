@@ -10,24 +10,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.answers import WAYS
-from medexam.datasets.own.audit import audit
-from medexam.datasets.own.columns import KEYED, STANDARD, add_key, columns_in, describe_bad
-from medexam.datasets.own.documents import SPLITS
-from medexam.datasets.own.names import find_groups, find_language, find_named, pattern, plain_name, rank, word_lists
-from medexam.datasets.own.options import OpenFieldError, read_options
-from medexam.datasets.own.proposal import Proposal
-from medexam.datasets.own.questions import NO_PICTURE, parse_choice, parse_words
+from medexam.datasets.own.audit import Proposal, audit
+from medexam.datasets.own.options import WAYS, OpenFieldError, read_options
+from medexam.datasets.own.questions import (
+    KEYED,
+    NO_PICTURE,
+    STANDARD,
+    Columns,
+    add_key,
+    columns_in,
+    describe_bad,
+    parse_choice,
+    parse_words,
+)
 from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, value_of
-from medexam.datasets.own.texts import unpack
-from medexam.datasets.rows import Row, parse_whole_number
+from medexam.datasets.own.texts import (
+    find_groups,
+    find_language,
+    find_named,
+    pattern,
+    plain_name,
+    rank,
+    unpack,
+    word_lists,
+)
+from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.dataset import ColumnsSpec, KeySpec, OwnKind
 
 _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""
-_ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
+_ENOUGH_ROWS, _FEW_ANSWERS = 8, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
@@ -44,12 +58,12 @@ class _Fit(NamedTuple):
     """How the questions read with some of `columns`."""
 
     columns: Mapping[str, Any]
-    golds: Mapping[int, tuple[int | None, ...]]
-    """Number of a row -> its right options; none if the reading is open."""
-    share: float
+    ways: Sequence[Mapping[int, Sequence[int | None] | None]] = ()
+    """Number of a row -> its right options, for each way to read the answers."""
+    share: float = 0
     """Of the rows, those that give a question."""
     asks: tuple[str, str] | None = None
-    """The field that decides between several readings, and what is asked."""
+    """The field that decides between several ways, and what is asked."""
 
     @property
     def answer(self) -> str:
@@ -137,7 +151,7 @@ def _propose_choice(draft: Proposal) -> None:
             likely = fits
             break
         if is_certain or not answer_columns:
-            likely = likely or fits or [_Fit(options, {}, 0)]
+            likely = likely or fits or [_Fit(options)]
     if not likely:
         _ask_options(draft, answer_columns)
         return
@@ -147,27 +161,20 @@ def _propose_choice(draft: Proposal) -> None:
     if len(fits) > 1:
         fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
         draft.agreeing += [name for fit in fits for name in columns_in(fit.columns.get("answer"))]
-    best = next((fit for fit in fits if fit.asks is None and fit.golds), fits[0])
+    best = next((fit for fit in fits if fit.asks is None and fit.ways), fits[0])
     draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
     if best.asks is not None:
         draft.ask(*best.asks)
-    elif not best.golds:
+    elif not best.ways:
         _ask_answer(draft, f"{best.answer} names no option; " if best.answer else "")
-    for fit in fits if best.golds else ():
+    for fit in fits if best.ways else ():
         # All columns that look like the answer have to agree in every row.
-        field = fit.asks[0] if fit.asks else ""
-        values = {"numbering": ("zero", "one"), "answer_as": ("letter", "number", "text", "one_hot")}.get(field, ())
-        ways = [_fit(draft, {**fit.columns, field: value}, draft.table).golds for value in values] or [fit.golds]
-        differing = [{n: gold for n, gold in way.items() if best.golds.get(n, gold) != gold} for way in ways if way]
+        differing = [[n for n, gold in way.items() if gold and best.ways[0].get(n, gold) != gold] for way in fit.ways]
         if differing and all(differing):
             fewest = min(differing, key=len)
-            number, gold = next(iter(fewest.items()))
-            draft.ask(
-                "answer",
-                f"{' or '.join(each.answer for each in fits)}: they contradict each other in {len(fewest):,} of "
-                f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
-                f"says option {best.golds[number][0]} and {fit.answer} says option {gold[0]}",
-            )
+            facts = f"they contradict each other in {len(fewest):,} of {len(draft.table.rows):,} rows"
+            place = f"{draft.table.rows[fewest[0] - 1].place}, where {best.answer} says {best.ways[0].get(fewest[0])}"
+            draft.ask("answer", f"{' or '.join(each.answer for each in fits)}: {facts}, such as {place}")
 
 
 def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
@@ -188,6 +195,7 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     for name in single:
         if name not in candidates and not any(rank(field, name) for field in ("context", "wrong", "image")):
             yield {"options": name}, False
+    yield from (({"options": [*group]}, False) for group, kind in groups if not kind and not stem.isdigit())
     if stem.isdigit():
         # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
         behind = draft.names[draft.names.index(stem) + 1 :]
@@ -216,7 +224,7 @@ def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str]
     for name in () if KEYED in named else columns:
         fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
         letters = _fit(draft, {**options, "answer": name, "answer_as": "letter"}) if fit.share < 1 else fit
-        if fit.share == 1 or (letters.share == 1 and len({*letters.golds.values()}) > 2):
+        if fit.share == 1 or (letters.share == 1 and len({*letters.ways[0].values()}) > 2):
             fits.append(_fit(draft, {**options, "answer": name}))
     return fits
 
@@ -232,12 +240,13 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
     except OpenFieldError as error:
         if error.field == "marks":
             fit = _fit(draft, {**columns, "marks": "labels"}, table)
-            return _Fit(fit.columns, fit.golds, fit.share, (error.field, error.detail))
-        most = max(sum(gold is not None for gold in golds) for golds in error.readings)
-        return _Fit(columns, {}, most / len(table.rows), (error.field, error.detail))
+            return _Fit(fit.columns, fit.ways, fit.share, (error.field, error.detail))
+        most = max(sum(gold is not None for gold in way.values()) for way in error.ways)
+        return _Fit(columns, error.ways, most / len(table.rows), (error.field, error.detail))
     except DatasetError:
-        return _Fit(columns, {}, 0)
-    return _Fit(columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows))
+        return _Fit(columns)
+    golds = {row.question.number: (row.gold, *row.others) for row in rows}
+    return _Fit(columns, [golds] if golds else [], len(rows) / len(table.rows))
 
 
 def _ask_answer(draft: Proposal, reason: str = "") -> None:
@@ -248,27 +257,19 @@ def _ask_answer(draft: Proposal, reason: str = "") -> None:
 
 def _ask_options(draft: Proposal, answer_columns: Sequence[str]) -> None:
     """Ask for the options of questions with answers, or whether all have those that occur."""
-    answer_columns = list(filter(draft.sample.filled, answer_columns))
-    if not answer_columns:
+    answer = next(filter(draft.sample.filled, answer_columns), None)
+    if answer is None:
         return
-    values = draft.sample.filled(answer_columns[0])
-    answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    others = ", ".join(name for name in draft.unused() if name != answer_columns[0]) or "none is left"
+    draft.columns |= {} if answer == KEYED else {"answer": answer}
+    values = [" ".join(str(value).split()) for value in draft.sample.filled(answer)]
+    answers, others = list(dict.fromkeys(values)), draft.unused()
     words = "or set kind: short_answer or spans"
-    if (
-        len(answers) <= min(_FEW_ANSWERS, len(values) // 2)
-        and max(map(len, answers)) > 1
-        and not find_named("options", draft.unused())
-    ):
+    is_closed = len(answers) <= min(_FEW_ANSWERS, len(values) // 2) and max(map(len, answers)) > 1
+    if is_closed and not find_named("options", others):
         draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; {words}")
     else:
-        example = f"if answers such as {answers[0]:.40} are words"
-        draft.ask(
-            "options",
-            f"which column holds the options: {others}; `between` says what stands between them; {words}, {example}",
-        )
-    if answer_columns[0] != KEYED:
-        draft.columns["answer"] = answer_columns[0]
+        advice = f"`between` says what stands between them; {words}, if answers such as {answers[0]:.40} are words"
+        draft.ask("options", f"which column holds the options: {', '.join(others) or 'none is left'}; {advice}")
 
 
 def _propose_others(draft: Proposal) -> None:
@@ -289,29 +290,27 @@ def _propose_others(draft: Proposal) -> None:
 
 def _check(draft: Proposal, field: str, column: str) -> str:
     """Return why a column of a field's name is not read as that field; empty if it is."""
-    values = (draft.table if field in ("id", "year", "split") else draft.sample).filled(column)
-    texts = [" ".join(map(str, columns_in(value))) or str(value) for value in values]
+    texts = [" ".join(map(str, columns_in(value))) or str(value) for value in draft.sample.filled(column)]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
-    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
-    bad: Sequence[Any] = []
+    if field in ("id", "year", "split"):
+        columns = Columns(draft.spec({"stem": draft.columns["stem"], field: column}).columns, draft.table, ())
+        for row in draft.table.rows:
+            try:
+                (columns.key if field == "id" else columns.exam)(row.record)
+            except CellError as error:
+                return f"{error.args[1]} in {row.place}"
+        return ""
     if field == "context":
-        is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
-        bad = texts if words < (_PASSAGE_WORDS if is_source else _FEW_WORDS) else []
         if tells := _tells_answer(draft, column):
             return tells
+        is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
+        is_other = words < (_PASSAGE_WORDS if is_source else _FEW_WORDS)
     elif field == "image":
-        yes, flags = {"true", "1", "yes", "1.0"}, {text.strip().casefold() for text in texts}
-        bad = [value for value in values if isinstance(value, (list, tuple))]
-        bad = texts if not bad and flags & yes and flags <= {*NO_PICTURE, *yes} else bad
-    elif field == "subject":
-        bad = texts if words > _TOPIC_WORDS else []
-    elif field == "id" and len({*texts}) != rows:
-        return f"is empty or repeated in {rows - len({*texts}):,} rows"
-    elif field == "year":
-        bad = [value for value in values if parse_whole_number(value) is None]
-    elif field == "split":
-        bad = [text for text in texts if text.strip().lower() not in SPLITS]
-    return f"holds {bad[0]!r:.40}, no {field}" if bad else ""
+        lists = any(isinstance(value, (list, tuple)) for value in draft.sample.filled(column))
+        is_other = lists or {text.strip().casefold() for text in texts} <= {*NO_PICTURE, "true", "1", "yes", "1.0"}
+    else:
+        is_other = field == "subject" and words > _TOPIC_WORDS
+    return f"holds {texts[0]!r:.40}, no {field}" if is_other else ""
 
 
 def _tells_answer(draft: Proposal, column: str) -> str:
@@ -321,24 +320,20 @@ def _tells_answer(draft: Proposal, column: str) -> str:
     except DatasetError:
         return ""
     texts = {row.number: str(cell) for row in draft.sample.rows if (cell := value_of(row.record, column)) is not None}
-    says = only = 0
+    says = 0
     for row in rows:
-        text, options = texts.get(row.question.number, ""), row.question.options
-        right = {option.text.casefold() for option in options if option.number in (row.gold, *row.others)}
-        behind = [match[1] for match in pattern("says", _SAYS).finditer(text.casefold())]
-        says += text.casefold() in right or any(
-            each.startswith(tuple(right)) or re.match(r"[a-j\d]\b", each) for each in behind
-        )
-        letters = {letter for letter in re.findall(r"\b[A-J]\b", text) if ord(letter) - 64 <= len(options)}
-        only += {option.text.casefold() for option in options if option.text.casefold() in text.casefold()} == right
-        only += letters == {chr(64 + number) for number in (row.gold, *row.others) if number}
-    if rows and says >= _MOST * len(texts):
-        draft.agreeing.append(column)
-        return f"tells the right answer in {says:,} of {len(texts):,} rows"
-    if says or (only > 1 and 2 * only >= len(texts)):
-        draft.ask("context", f"{column} if it is to be shown: it tells the right answer in {says or only:,} rows")
-        draft.agreeing.append(column)
-    return ""
+        text = texts.get(row.question.number, "").casefold()
+        right = tuple(each.text.casefold() for each in row.question.options if each.number in (row.gold, *row.others))
+        behind = [match[1] for match in pattern("says", _SAYS).finditer(text)]
+        says += text in right or any(each.startswith(right) or re.match(r"[a-j\d]\b", each) for each in behind)
+    if not says:
+        return ""
+    draft.agreeing.append(column)
+    fact = f"tells the right answer in {says:,} of {len(texts):,} rows"
+    if says < _MOST * len(texts):
+        draft.ask("context", f"{column} if it is to be shown: it {fact}")
+        return ""
+    return fact
 
 
 def _read(draft: Proposal) -> None:

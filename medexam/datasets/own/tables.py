@@ -7,19 +7,21 @@ wrong with a whole file is an `UnreadableError` that says what to do; what is wr
 import codecs
 import csv
 import io
+import json
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, dropwhile, islice, zip_longest
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
 from medexam import files
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import Cells, rows_of_document, split_case
-from medexam.datasets.own.names import rank
-from medexam.datasets.own.texts import clean_row, normalise
+from medexam.datasets.own.texts import clean_row, normalise, rank
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
 from medexam.files import UnreadableError
@@ -53,6 +55,8 @@ class RawTable(NamedTuple):
     """In the order of the file; empty if the format names none apart from its rows."""
     rows: Iterable[tuple[str, Cells]]
     """Each row as messages call it, with its cells. To go through them may raise `UnreadableError`."""
+    doubt: str = ""
+    """What the file shows a reader beside the cells, such as pictures and hidden rows."""
 
 
 class TableRow(NamedTuple):
@@ -82,6 +86,8 @@ class SourceTable:
     columns: tuple[str, ...]
     """In the order of the source; of JSON every field that some row has."""
     rows: tuple[TableRow, ...]
+    doubt: str = ""
+    """See `RawTable.doubt`."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know of it."""
 
@@ -170,18 +176,26 @@ def _make_table(source: str, raw: RawTable, folder: Path = Path(), *, as_written
     if not rows:
         raise DatasetError(f"{source}: holds no row")
     fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)
-    return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows)
+    return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows, raw.doubt)
 
 
-def open_text(path: Path) -> TextIO:
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
     """Open the text of a file in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` for any other."""
-    content = files.read_bytes(path)
-    try:
-        files.decode(content)
-    except UnreadableError as error:
-        raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    is_wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return io.TextIOWrapper(io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline="")
+    with files.open_unpacked(path) as content:
+        is_wide = content.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        content.seek(0)
+        try:
+            yield io.TextIOWrapper(content, "utf-16" if is_wide else "utf-8-sig", newline="")
+        except UnicodeDecodeError as error:
+            place = content.tell() - len(error.object) + error.start
+            detail = f"is not UTF-8 (byte {place:,} is {error.object[error.start]:#04x})"
+            raise UnreadableError(f"{detail}: save it as UTF-8, or copy it again") from None
+
+
+def _check_fields(fields: Sequence[tuple[str, Any]]) -> None:
+    if twice := [name for name, times in Counter(name for name, _ in fields).items() if times > 1]:
+        raise UnreadableError(f"has the field {twice[0]!r:.60} twice in one object")
 
 
 def _read_json(path: Path) -> RawTable:
@@ -190,53 +204,59 @@ def _read_json(path: Path) -> RawTable:
     def parse(text: str) -> Any:
         try:
             value = files.parse_json(text)
+            json.loads(text, object_pairs_hook=_check_fields)
         except UnreadableError as error:
-            return f"{error}; the file may be truncated"
+            return str(error)
         return value if isinstance(value, (list, dict)) else f"is {value!r:.60}, not a list of questions, nor an object"
 
-    stream = open_text(path)
-    first = parse(next(filter(str.strip, stream), ""))
-    has_more = any(map(str.strip, stream))
-    stream.seek(0)
-    # One line of JSON Lines may be a document, which holds lists and objects only; one record is none.
-    parts = first.values() if isinstance(first, dict) else first
-    is_document = ".json" in path.suffixes or all(isinstance(part, (list, dict)) for part in parts)
-    if isinstance(first, str) or (is_document and not has_more):
+    def read_lines() -> Iterator[tuple[str, Cells]]:
+        with open_text(path) as stream:
+            rows = ((number, parse(line)) for number, line in enumerate(stream, start=1) if line.strip())
+            yield from ((f"line {number}", each) for number, row in rows for each in split_case(row))
+
+    with open_text(path) as stream:
+        first = parse(next(filter(str.strip, stream), ""))
+        has_more = any(map(str.strip, stream))
+        stream.seek(0)
+        # One line of JSON Lines may be a document, which holds lists and objects only; one record is none.
+        parts = first.values() if isinstance(first, dict) else first
+        is_document = ".json" in path.suffixes or all(isinstance(part, (list, dict)) for part in parts)
+        if not isinstance(first, str) and (has_more or not is_document):
+            return RawTable("JSON Lines", (), read_lines())
         text = stream.read()
-        document = parse(text)
-        if isinstance(document, str) and re.search(_BEHIND, text):
-            document = parse(f"[{re.sub(_BEHIND, '},{', text)}]")
-        if isinstance(document, str):
-            raise UnreadableError(f"{document}: copy it again")
-        return RawTable("JSON", (), ((f"row {n}", row) for n, row in enumerate(rows_of_document(document), start=1)))
-    rows = ((number, parse(line)) for number, line in enumerate(stream, start=1) if line.strip())
-    return RawTable("JSON Lines", (), ((f"line {number}", each) for number, row in rows for each in split_case(row)))
+    document = parse(text)
+    if isinstance(document, str) and re.search(_BEHIND, text):
+        document = parse(f"[{re.sub(_BEHIND, '},{', text)}]")
+    if isinstance(document, str):
+        raise UnreadableError(f"{document}: correct it, or copy it again")
+    return RawTable("JSON", (), ((f"row {n}", row) for n, row in enumerate(rows_of_document(document), start=1)))
 
 
 def _read_text(path: Path) -> RawTable:
     """Read a table with a delimiter; a text file may hold JSON instead."""
-    stream = open_text(path)
-    sample = stream.read(_SAMPLE)
+    with open_text(path) as stream:
+        sample = stream.read(_SAMPLE)
     is_plain = ".txt" in path.suffixes
     if is_plain and sample.lstrip()[:1] in ("[", "{"):
         return _read_json(path)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
-    stream.seek(0)
+
+    def cut(quoting: Any = csv.QUOTE_MINIMAL) -> Iterator[tuple[int, list[str]]]:
+        with open_text(path) as stream:
+            yield from cut_lines(stream, delimiter, quoting)
+
     form = f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab")
-    quoting = csv.QUOTE_NONE if '"' in sample and _has_stray_marks(stream, delimiter) else csv.QUOTE_MINIMAL
-    stream.seek(0)
-    table = _make_grid(form, cut_lines(stream, delimiter, quoting))
+    table = _make_grid(form, cut(csv.QUOTE_NONE if '"' in sample and _has_stray_marks(cut) else csv.QUOTE_MINIMAL))
     if is_plain and len(table.columns) < 2:
         raise UnreadableError("holds no table")
     return table
 
 
-def _has_stray_marks(stream: TextIO, delimiter: str) -> bool:
+def _has_stray_marks(cut: Callable[..., Iterator[tuple[int, list[str]]]]) -> bool:
     """Return whether quotation marks join or tear rows, though all lines without them have the same number of cells."""
-    widths = Counter(len(cells) for _, cells in cut_lines(stream, delimiter, csv.QUOTE_NONE))
-    stream.seek(0)
+    widths = Counter(len(cells) for _, cells in cut(csv.QUOTE_NONE))
     try:
-        return len(widths) == 1 and min(widths) > 1 and sum(1 for _ in cut_lines(stream, delimiter)) < widths.total()
+        return len(widths) == 1 and min(widths) > 1 and sum(1 for _ in cut()) < widths.total()
     except UnreadableError:
         return True
 
@@ -262,21 +282,20 @@ def _find_delimiter(sample: str) -> str:
         return sample[4:5]
 
     def rate(delimiter: str) -> tuple[bool, int, int]:
-        rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
             with files.long_cells():
-                table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
+                lines = islice(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter), _LOOKED_AT)
+                rows = [cells for cells in lines if len(cells) > 1]
         except csv.Error:
-            table = []
+            rows = []
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        head = table[0] if table else []
-        equal_rows = sum(len(cells) == len(head) for cells in table)
-        return 5 * equal_rows >= 4 * len(table) > 0, sum(map(_is_name, head)), len(head)
+        head = rows[0] if rows else []
+        return 5 * [*map(len, rows)].count(len(head)) >= 4 * len(rows) > 0, sum(map(_is_name, head)), len(head)
 
     return max(_DELIMITERS, key=rate)
 
 
-def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTable:
+def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]], doubt: str = "") -> RawTable:
     """Name the columns of a sheet or CSV file by its header, below titles if there are any, or by numbers."""
     first = list(islice(lines, _LOOKED_AT))
     if not first:
@@ -300,7 +319,7 @@ def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTabl
         earlier = [called[:place].count(name) for place, name in enumerate(called, start=1)]
         names = [f"{name} {n}" if called.count(name) > 1 else name for name, n in zip(called, earlier, strict=True)]
         above = titles + 1
-    return RawTable("; ".join(notes), tuple(names), name_rows(chain(first[above:], lines), names))
+    return RawTable("; ".join(notes), tuple(names), name_rows(chain(first[above:], lines), names), doubt)
 
 
 def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
@@ -344,28 +363,34 @@ def _read_excel(path: Path) -> RawTable:
         return f"{cell.value:.{len(form[1] or '')}{'%' if form[2] else 'f'}}" if form else cell.value
 
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-        hidden = [f"sheet {sheet.title} is hidden" for sheet in book.worksheets if sheet not in visible]
-        sheets = {
-            sheet.title: [(n, [*map(show, row)]) for n, row in enumerate(sheet.iter_rows(), 1)] for sheet in visible
-        }
-        book.close()
+        book = openpyxl.load_workbook(path, data_only=True)
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         reason = files.first_line(error)
         raise UnreadableError(f"is not a complete Excel file ({reason}): save it again, or as CSV") from None
-    sheets = {
-        name: [(n, cells) for n, cells in rows if any(cell is not None for cell in cells)]
-        for name, rows in sheets.items()
-    }
-    filled = [name for name in sheets if sheets[name]]
+    visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    filled = [sheet for sheet in visible if any(any(row) for row in sheet.values)]
     if len(filled) != 1:
-        names = ", ".join(filled) or "none"
+        names = ", ".join(sheet.title for sheet in filled) or "none"
         raise UnreadableError(f"has {len(filled)} filled sheets ({names}): keep one, or save it as CSV")
-    places, rows = zip(*sheets[filled[0]], strict=True)
-    columns = [column for column in zip_longest(*rows) if any(cell is not None for cell in column)]
-    lines = zip(places, zip(*columns, strict=True), strict=True)
-    return _make_grid("; ".join([f"Excel, sheet {filled[0]}", *hidden]), lines)
+    (sheet,) = filled
+    for area in [*sheet.merged_cells.ranges]:
+        # A cell that is merged over rows is that of each of them.
+        sheet.unmerge_cells(area.coord)
+        for row in range(area.min_row + 1, area.max_row + 1):
+            sheet.cell(row, area.min_col).value = sheet.cell(area.min_row, area.min_col).value
+    rows = [(n, cells) for n, cells in enumerate(sheet.iter_rows(), 1) if any(cell.value is not None for cell in cells)]
+    beside: dict[str, list[Any]] = {
+        "pictures": [name for name in zipfile.ZipFile(path).namelist() if name.startswith("xl/media/")],
+        "hidden rows": [number for number, _ in rows if sheet.row_dimensions[number].hidden],
+        "struck texts": [cell for _, cells in rows for cell in cells if cell.value and cell.font.strike],
+        "comments": [cell for _, cells in rows for cell in cells if cell.comment],
+    }
+    doubt = ", ".join(f"{name}: {len(cases)}" for name, cases in beside.items() if cases)
+    hidden = [f"sheet {each.title} is hidden" for each in book.worksheets if each not in visible]
+    columns = [column for column in zip(*(map(show, cells) for _, cells in rows), strict=True) if {*column} - {None}]
+    lines = zip([number for number, _ in rows], zip(*columns, strict=True), strict=True)
+    form = "; ".join([f"Excel, sheet {sheet.title}", *hidden])
+    return _make_grid(form, lines, doubt)
 
 
 _READERS: Mapping[str, Callable[[Path], RawTable]] = {

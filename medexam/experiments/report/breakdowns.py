@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.questions import Columns
 from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
 from medexam.errors import SpecError
 from medexam.experiments.store.items import load_items
