@@ -358,8 +358,7 @@ def _read_excel(path: Path) -> RawTable:
 
     def show(cell: Any) -> Any:
         """Return the value of a cell; a number with the decimals and the sign of a share that the sheet shows."""
-        is_number = isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool)
-        form = _SHAPE.fullmatch(cell.number_format) if is_number else None
+        form = _SHAPE.fullmatch(cell.number_format) if type(cell.value) in (int, float) else None
         return f"{cell.value:.{len(form[1] or '')}{'%' if form[2] else 'f'}}" if form else cell.value
 
     try:
