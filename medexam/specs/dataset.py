@@ -113,7 +113,7 @@ def _stated(field: str, value: Any) -> Any:
         return [_stated("", entry) for entry in value]
     if isinstance(value, Mapping):
         return {str(name): _stated("", entry) for name, entry in value.items()}
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return str(value) if type(value) is int else value
 
 
 class KeySpec(Spec):
