@@ -205,7 +205,7 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
             yield fitting[0], True
 
 
-def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str], *, is_certain: bool) -> list[_Fit]:
+def _find_fits(draft: Proposal, options: Mapping[str, Any], names: Sequence[str], *, is_certain: bool) -> list[_Fit]:
     """Find how the questions may be answered: by columns of known names, by marks, else by one that fits all rows."""
     if "answer" in options:
         return [_fit(draft, options)]
@@ -215,13 +215,13 @@ def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str]
     if isinstance(column := options.get("options"), str):
         records = [each for row in draft.sample.filled(column) if isinstance(row, list) for each in row]
         marks += [f"{column}.{name}" for name in {n: 0 for each in records if isinstance(each, Mapping) for n in each}]
-    fits = [_fit(draft, {**options, "answer": name}) for name in named if name not in used]
+    fits = [_fit(draft, {**options, "answer": name}) for name in names if name not in used]
     by_mark = (_fit(draft, {**options, "answer": mark, "answer_as": "one_hot"}) for mark in marks)
     fits += [fit for fit in by_mark if fit.share >= _MOST]
     if any(fit.share >= _HALF or (is_certain and draft.sample.filled(fit.answer)) for fit in fits):
         return sorted(fits, key=lambda fit: -fit.share)
     fits = []
-    for name in () if KEYED in named else columns:
+    for name in () if KEYED in names else columns:
         fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
         letters = _fit(draft, {**options, "answer": name, "answer_as": "letter"}) if fit.share < 1 else fit
         if fit.share == 1 or (letters.share == 1 and len({*letters.ways[0].values()}) > 2):
@@ -375,9 +375,9 @@ def _count(draft: Proposal, rows: Sequence[Row], answer: str) -> None:
         f"right: {', '.join(f'option {n} {times:,} times' for n, times in sorted(golds.items(), key=str))}"
     )
     several = sum(bool(row.others) for row in rows)
-    whole = sum(1 < len(row.question.options) == len(row.others) + 1 for row in rows)
-    facts = f"{several:,} of {len(rows):,} questions have several right answers, {whole:,} of them all options"
-    if several >= _SLIPS * len(rows) > 0 == whole:
+    all_right = sum(1 < len(row.question.options) == len(row.others) + 1 for row in rows)
+    facts = f"{several:,} of {len(rows):,} questions have several right answers, {all_right:,} of them all options"
+    if several >= _SLIPS * len(rows) > 0 == all_right:
         draft.columns["several"] = "any"
         draft.notes.append(f"{facts}: one of them is enough, and `several: all` leaves these questions out")
     elif several:

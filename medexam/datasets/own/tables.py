@@ -378,13 +378,13 @@ def _read_excel(path: Path) -> RawTable:
         for row in range(area.min_row + 1, area.max_row + 1):
             sheet.cell(row, area.min_col).value = sheet.cell(area.min_row, area.min_col).value
     rows = [(n, cells) for n, cells in enumerate(sheet.iter_rows(), 1) if any(cell.value is not None for cell in cells)]
-    beside: dict[str, list[Any]] = {
+    extras: dict[str, list[Any]] = {
         "pictures": [name for name in zipfile.ZipFile(path).namelist() if name.startswith("xl/media/")],
         "hidden rows": [number for number, _ in rows if sheet.row_dimensions[number].hidden],
         "struck texts": [cell for _, cells in rows for cell in cells if cell.value and cell.font.strike],
         "comments": [cell for _, cells in rows for cell in cells if cell.comment],
     }
-    doubt = ", ".join(f"{name}: {len(cases)}" for name, cases in beside.items() if cases)
+    doubt = ", ".join(f"{name}: {len(cases)}" for name, cases in extras.items() if cases)
     hidden = [f"sheet {each.title} is hidden" for each in book.worksheets if each not in visible]
     columns = [column for column in zip(*(map(show, cells) for _, cells in rows), strict=True) if {*column} - {None}]
     lines = zip([number for number, _ in rows], zip(*columns, strict=True), strict=True)
