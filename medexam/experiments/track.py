@@ -252,8 +252,8 @@ def read_sample(folder: RunFolder, most: int, questions: Collection[str] = ()) -
     They are always the same ones, and among those of a larger number; they are of `questions` where some are given.
     """
     table, facts = folder.path / PARQUET, {}
-    known = questions or folder.read_predictions()
-    keys = nsmallest(most, known, key=lambda key: hashlib.sha256(key.encode()).digest())
+    all_keys = questions or folder.read_predictions()
+    keys = nsmallest(most, all_keys, key=lambda key: hashlib.sha256(key.encode()).digest())
     predictions = folder.read_predictions({*keys}) if keys else {}
     if keys and table.is_file():
         with open_parquet(table) as file:
