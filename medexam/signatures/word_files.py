@@ -22,6 +22,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.signatures.answer_format import render_answer
 from medexam.specs import parse_yaml
+from medexam.specs.base import describe_faults
 from medexam.specs.catalogue import find_added
 from medexam.specs.programs.needs import WordFiles
 from medexam.text import option_letters
@@ -210,6 +211,4 @@ def validate_words(form: Any, text: str, source_name: str) -> Any:
     try:
         return TypeAdapter(form).validate_python(parse_yaml(text, source_name))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise SpecError(f"{source_name}: {place or 'file'}: {first['msg']}") from None
+        raise SpecError(f"{source_name}: {describe_faults(error)}") from None

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.plugins import added_names, is_own_name, ships
-from medexam.text import hide_lookalikes, nearest, writable
+from medexam.text import hide_lookalikes, nearest, shorten, writable
 
 RETRIEVERS = "medexam.retrievers"
 ENGINES = "medexam.engines"
@@ -172,7 +172,7 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise SpecError("; ".join(dict.fromkeys(_faults(model, error)))) from None
+        raise SpecError(describe_faults(error, model)) from None
 
 
 def looks_secret(value: object) -> bool:
@@ -226,31 +226,33 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
             yield from _models(inner)
 
 
-def _faults(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
-    places = set[str]()
+def describe_faults(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
+    """Describe what is wrong with a `model`, or with what is written in a file, in one line."""
+    faults = dict[str, str]()
     for item in error.errors():
-        kind, loc, fault = item["type"], item["loc"], item.get("ctx", {}).get("error")
+        kind, fault = item["type"], item.get("ctx", {}).get("error")
         # Steps stand in a program, whatever pydantic calls which of them.
-        words = [part for part in map(str, loc) if not (part.startswith(("(", "literal[")) or _MEMBER.search(part))]
+        words = [
+            part for part in map(str, item["loc"]) if not (part.startswith(("(", "literal[")) or _MEMBER.search(part))
+        ]
         where = ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
         # Each member of a union complains at the same place: the first one says enough.
-        if where in places:
+        if where in faults:
             continue
-        places.add(where)
         key = getattr(fault, "place", "")
-        place = ".".join(filter(None, [where, key])) or "spec"
+        place = ".".join(filter(None, [where, key])) or "all of it"
         if names := getattr(fault, "names", ()):
-            elsewhere = [other for other in find_places(model, key) if other.split(".")[0] not in loc[:1]]
-            yield f"unknown key {place!r}: {advise(key, names, elsewhere)}"
+            elsewhere = [other for other in find_places(model, key) if other.split(".")[0] not in words[:1]]
+            faults[where] = f"unknown key {place!r}: {advise(key, names, elsewhere)}"
         elif fault is not None:
-            yield f"{place}: {fault}"
+            faults[where] = f"{place}: {fault}"
         elif kind == "missing":
-            yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
+            faults[where] = f"{where}: is missing" + "; add a line such as name: mine" * (where == "name")
         else:
             expected, value = _WANTED.get(kind, item["msg"]), item["input"]
-            text = "null" if value is None else repr(value)
-            text = text if len(text) <= 100 else f"{text[:100]} [...]"
-            yield f"{place}: {expected[0].lower()}{expected[1:]}, found {text}"
+            text = shorten("null" if value is None else repr(value), 100)
+            faults[where] = f"{place}: {expected[0].lower()}{expected[1:]}, found {text}"
+    return "; ".join(faults.values())
 
 
 def advise(key: str, names: Collection[str], elsewhere: Collection[str] = ()) -> str:

@@ -35,14 +35,11 @@ def test_a_word_sets_another_model_and_keeps_how_it_is_sampled() -> None:
     assert [cell.model.label for cell in cells] == ["b", "c"]
 
 
-def fits(wire: ProviderWire) -> list[object]:
-    return ["--set", "model.temperature=1"] if isinstance(wire, GPT5) else []
-
-
 @pytest.mark.parametrize("kind", [Anthropic, Bedrock, Gemini, GPT5], ids=lambda kind: kind.name)
 def test_each_provider_is_asked_by_one_flag(kind: type[ProviderWire], medexam) -> None:
     with serve_provider(kind()) as wire:
-        code, table, said = medexam(*COMMAND, wire.model_name, *fits(wire))
+        fits = ("--set", "model.temperature=1") if kind is GPT5 else ()
+        code, table, said = medexam(*COMMAND, wire.model_name, *fits)
     assert (code, "zero_shot  2" in table) == (0, True), said
     assert f"model: {{engine: litellm, name: {wire.model_name}" in " ".join(said.split()).replace("'", "")
 
@@ -122,7 +119,8 @@ def test_years_of_one_flag_are_one_run_and_a_kind_is_that_of_the_file(medexam) -
     assert [cell["program"] for cell in cells] == ["zero_shot-guided", "few_shot"]
 
 
-def test_a_missing_key_is_told_before_litellm_is_loaded(medexam, monkeypatch) -> None:
+def test_a_misspelt_name_is_told_in_a_plan_and_a_missing_key_before_litellm_is_loaded(medexam, monkeypatch) -> None:
+    assert "did you mean gpt-4o-mini" in medexam("plan", "quickstart", "--model", "openai/gpt-4o-mnii")[1]
     monkeypatch.setenv("OPENAI_API_KEY", "")
     monkeypatch.setitem(sys.modules, "litellm", None)
     code, _, err = medexam(

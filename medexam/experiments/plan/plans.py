@@ -28,6 +28,7 @@ from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs import ModelSpec
 from medexam.specs.identity import distinct_labels
 from medexam.tables import Table, percent
+from medexam.text import nearest
 
 _USUAL_KEYS = frozenset(
     f"{provider}_API_KEY" for provider in ("OPENAI", "ANTHROPIC", "GROQ", "MISTRAL", "DEEPSEEK", "OPENROUTER", "XAI")
@@ -148,6 +149,7 @@ class Plan(Displayed):
                 blocks.append(f"Calls of {run.label}: {counts}.")
         requests = (read_tables(name).missing_key for name in _find_billed(self.runs))
         blocks += [f"{request}." for request in requests if request is not None]
+        blocks += filter(None, map(_describe_unknown, _find_billed(self.runs)))
         # The others stand on stderr, as before a run.
         blocks += [f"Warning: {one}" for run, entry in pairs for one in entry["warnings"] if one not in run.warnings]
         for run, entry in pairs:
@@ -247,6 +249,14 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
         kind, _, data = question.picture.removeprefix("data:").partition(";base64,")
         last["content"] = f"[picture: {kind}, {len(data) * 3 // 4 / 1000:.1f} kB]\n\n{last['content']}"
     return messages, []
+
+
+def _describe_unknown(model: str) -> str | None:
+    """Say which name of litellm's list was probably meant; None for a name of the list, or near none of it."""
+    provider, _, name = model.partition("/")
+    names = [each.removeprefix(f"{provider}/") for each in get_litellm().models_by_provider.get(provider, ())]
+    meant = "" if name in names else nearest(name, sorted(names))
+    return f"litellm's list has no {model}: did you mean {meant}?" if meant else None
 
 
 def _find_billed(runs: Sequence[PlannedCell]) -> dict[str, ModelSpec]:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import WorkFolder
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
+from medexam.specs.base import describe_faults
 
 MODELS = "models.json"
 RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
@@ -59,7 +60,7 @@ def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]
         return {key: KnownModel.model_validate(value) for key, value in folder.read_json(file).items()}
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / file} is damaged ({describe_fault(error)}), so it is unknown which model answered; "
+            f"{folder.path / file} is damaged ({describe_faults(error)}): which model answered is unknown; "
             "restore it, or start another run with --fresh"
         ) from None
 

@@ -32,6 +32,7 @@ from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
 from medexam.predictions.prediction import Answered, Outcome
 from medexam.specs import CellSpec
+from medexam.specs.base import describe_faults
 from medexam.specs.dataset import EXAMPLES, STORED
 from medexam.specs.identity import IDENTITY_SCHEMA
 from medexam.text import writable
@@ -60,12 +61,6 @@ _BYSTANDER = re.compile(r"mlartifacts|mlflow\.db.*|.*\.html")
 def name_part(text: str) -> str:
     """Turn a text into a part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9._]+", "_", text)
-
-
-def describe_fault(error: ValidationError) -> str:
-    """Describe place and kind of the first thing that is wrong with a file."""
-    fault = error.errors(include_url=False, include_input=False)[0]
-    return ": ".join(filter(None, (".".join(map(str, fault["loc"])), str(fault["msg"]))))
 
 
 @dataclass(frozen=True)
@@ -235,7 +230,7 @@ class RunFolder(WorkFolder):
         try:
             record = _RECORD.validate_python(stored, context=STORED)
         except ValidationError as error:
-            fault = describe_fault(error)
+            fault = describe_faults(error)
             raise RunFolderError(f"{self.path / SPEC} is not a spec of this package ({fault})") from None
         # Keys are in many files, and are held once.
         record = replace(record, questions=tuple(map(sys.intern, record.questions)))

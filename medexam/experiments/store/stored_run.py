@@ -19,12 +19,12 @@ from medexam.experiments.store.answerers import (
     read_models,
 )
 from medexam.experiments.store.environment import compute_costs
-from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, describe_fault
+from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
-from medexam.specs.base import short_name
+from medexam.specs.base import describe_faults, short_name
 from medexam.specs.experiment import is_entry
 
 RUNNING = "running"
@@ -150,7 +150,7 @@ def stored_metrics(folder: RunFolder) -> Metrics:
         return Metrics.model_validate(folder.read_json(METRICS))
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
+            f"{folder.path / METRICS} holds no metrics of this version ({describe_faults(error)}); run its spec "
             "again; answered questions are not asked again"
         ) from None
 

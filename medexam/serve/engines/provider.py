@@ -98,9 +98,8 @@ def read_tables(model: str) -> Capabilities:
 
 def _read_row(provider: str) -> dict[str, Any]:
     """Read what differs at a provider, from `providers.yaml`."""
-    rows = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
-    row: dict[str, Any] = rows.get(provider, {})
-    return row
+    rows: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
+    return dict(rows.get(provider, {}))
 
 
 def _build_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:

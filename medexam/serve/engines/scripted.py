@@ -33,6 +33,7 @@ from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import EngineInfo
 from medexam.serve.logprobs import Candidates, build_logprobs
 from medexam.specs import parse_yaml
+from medexam.specs.base import describe_faults
 
 ANY = "*"
 """Key of the reply to everything that no other key matches."""
@@ -188,9 +189,7 @@ def _check_replies(key: str, replies: Any) -> list[ScriptedReply]:
     try:
         return [ScriptedReply.model_validate(reply) for reply in turns]
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        field = ".".join(map(str, fault["loc"]))
-        raise SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
+        raise SpecError(f"reply to {key[:80]!r}, {describe_faults(error)}") from error
 
 
 def script_digest(path: Path) -> str:
