@@ -77,8 +77,8 @@ def build(
         try:
             manifest = build_index(passages, model, folder, progress=progress, factory=factory, parameters=parameters)
         except KeyboardInterrupt:
-            begun = find_manifest(folder)
-            encoded = begun.count_encoded(folder) if begun else 0
+            unfinished = find_manifest(folder)
+            encoded = unfinished.count_encoded(folder) if unfinished else 0
             sys.stderr.write(
                 f"medexam: interrupted: {encoded:,} of {passages.count:,} passages are encoded and kept in {folder}; "
                 "the same command continues from there\n"

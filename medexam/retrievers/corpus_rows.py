@@ -140,9 +140,9 @@ def _list_files(path: Path) -> tuple[list[Path], tuple[str, ...]]:
         rows = [file for file in rows if not file.name.startswith("queries.")]
     if len(rows) > 1:
         rows = [file for file in rows if _holds_passages(file)] or rows
-    if not (chosen := rows or files):
+    if not (listed_files := rows or files):
         raise DatasetError(f"{path} holds no file of passages ({', '.join(_SUFFIXES)}): name another in the corpus key")
-    return chosen, tuple(str(file.relative_to(path)) for file in files if file not in chosen)
+    return listed_files, tuple(str(file.relative_to(path)) for file in files if file not in listed_files)
 
 
 def _holds_passages(file: Path) -> bool:

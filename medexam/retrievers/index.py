@@ -165,18 +165,18 @@ def build_index(
     if factory is not None:
         # Said now, and not after hours of encoding.
         make_structure(factory, parameters, encoder.record.dimension)
-    begun = IndexManifest(corpus=corpus, encoder=encoder.record, factory=factory, parameters=parameters)
+    new_manifest = IndexManifest(corpus=corpus, encoder=encoder.record, factory=factory, parameters=parameters)
     with _locked(folder):
         manifest = find_manifest(folder)
         if manifest is None:
-            _begin(begun, folder)
+            _begin(new_manifest, folder)
         elif differences := manifest.differences(corpus.fingerprint, encoder.record):
             raise IndexBuildError(
                 f"{folder} was begun {differences}; choose another folder, or remove {folder} to start over"
             )
         elif manifest.sha256:
             manifest = read_manifest(folder)
-        count = begun.count_encoded(folder)
+        count = new_manifest.count_encoded(folder)
         if progress is not None:
             progress(count)
         if (
@@ -186,8 +186,8 @@ def build_index(
         ):
             return manifest
         if count < corpus.count:
-            _encode_parts(begun, corpus, encoder, folder, progress)
-        return _finish(begun, folder)
+            _encode_parts(new_manifest, corpus, encoder, folder, progress)
+        return _finish(new_manifest, folder)
 
 
 def _begin(manifest: IndexManifest, folder: Path) -> None:

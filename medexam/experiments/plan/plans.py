@@ -255,8 +255,8 @@ def _describe_unknown(model: str) -> str | None:
     """Say which name of litellm's list was probably meant; None for a name of the list, or near none of it."""
     provider, _, name = model.partition("/")
     names = [each.removeprefix(f"{provider}/") for each in get_litellm().models_by_provider.get(provider, ())]
-    meant = "" if name in names else nearest(name, sorted(names))
-    return f"litellm's list has no {model}: did you mean {meant}?" if meant else None
+    suggestion = "" if name in names else nearest(name, sorted(names))
+    return f"litellm's list has no {model}: did you mean {suggestion}?" if suggestion else None
 
 
 def _find_billed(runs: Sequence[PlannedCell]) -> dict[str, ModelSpec]:
