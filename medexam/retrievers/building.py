@@ -96,11 +96,11 @@ class PlannedRetriever:
         """
         spec, corpus, name, messages = self.spec, self.corpus, _NAMES[language], []
         if spec.uses_words and language != spec.language:
-            corpus_language = _NAMES[spec.language]
+            other = _NAMES[spec.language]
             choice = f", or retriever.language: {language} if the corpus is in {name}"
             messages.append(
-                f"questions in {name} are looked up by their words in a corpus in {corpus_language} (retriever.language): set "
-                f"program.query_language: {spec.language} to look up their {corpus_language} translations"
+                f"questions in {name} are looked up by their words in a corpus in {other} (retriever.language): set "
+                f"program.query_language: {spec.language} to look up their {other} translations"
                 f"{choice if language in _WORDS_READ else ''}"
             )
         for model in (*([self.encoder] if spec.uses_vectors else []), *([] if spec.rerank is None else [spec.rerank])):
