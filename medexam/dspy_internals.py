@@ -9,7 +9,7 @@ from typing import Any
 
 from dspy import lm15
 from dspy.clients.errors import error_boundary
-from dspy.clients.legacy_requests import _strict_json_schema
+from dspy.clients.legacy_requests import chat_to_responses
 from pydantic import BaseModel
 
 from medexam import errors
@@ -45,8 +45,8 @@ def dspy_errors(model: str) -> Iterator[None]:
 
 def json_schema_format(form: type[BaseModel]) -> dict[str, Any]:
     """Return a model as the `response_format` that DSPy sends for it."""
-    schema = _strict_json_schema(form.model_json_schema())
-    return {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema, "strict": True}}
+    described = chat_to_responses({"messages": [], "response_format": form})["text"]["format"]
+    return {"type": described.pop("type"), "json_schema": described}
 
 
 def read_litellm_error(error: Exception, model: str) -> Exception:
