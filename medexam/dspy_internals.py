@@ -45,7 +45,7 @@ def dspy_errors(model: str) -> Iterator[None]:
 
 def json_schema_format(form: type[BaseModel]) -> dict[str, Any]:
     """Return a model as the `response_format` that DSPy sends for it."""
-    described = chat_to_responses({"messages": [], "response_format": form})["text"]["format"]
+    described = chat_to_responses({"response_format": form})["text"]["format"]
     return {"type": described.pop("type"), "json_schema": described}
 
 
