@@ -20,6 +20,7 @@ from medexam.errors import (
     MedExamError,
     TransportError,
 )
+from medexam.model_identity import ModelIdentity
 from medexam.serve.asking import is_too_long
 from medexam.serve.engines.litellm_calls import ModelClient, call_litellm
 from medexam.serve.network.connections import open_client
@@ -125,21 +126,22 @@ class ServerPool:
         *,
         wait_s: float = 0.0,
         find: Callable[[], Iterable[Endpoint]] = tuple,
-        check: Callable[[Server], Awaitable[None]],
+        identity: ModelIdentity,
+        look: Callable[[Server], Awaitable[ModelIdentity]],
         admit: Callable[[Endpoint], Awaitable[Server]] | None = None,
     ) -> None:
         """Begin with these servers.
 
         `timeout_s` is what one request may take, waiting in the server's queue included, and `wait_s` what a call waits
-        for a server if all are gone. `find` lists the servers there are; it is asked again after a fault. `check`
-        raises `EngineError` unless the model at a server is the one that was asked first, and `EndpointSilentError`
-        while nothing answers there. `admit` opens a new server and raises so unless it can replace the others; None:
+        for a server if all are gone. `find` lists the servers there are; it is asked again after a fault.
+        `identity` is the model that was asked first. `look` returns the one at a server now, and raises
+        `EndpointSilentError` while nothing answers there. `admit` opens a new server and raises so unless it can replace the others; None:
         the servers stay as they are.
         """
         self.timeout_s, self._wait_s, self._find = timeout_s, wait_s, find
         self.patience_s: float | None = None
         """Seconds after which no fault is waited out; None: as long as a run waits."""
-        self.check, self._admit = check, admit
+        self.identity, self._look, self._admit = identity, look, admit
         self.opened = list(servers)
         """All that ever took part, in their order."""
         self.servers: dict[str, Server] = {_base(server): server for server in self.opened}
@@ -236,6 +238,17 @@ class ServerPool:
         """Close the connections."""
         for server in self.opened:
             await server.close()
+
+    async def check(self, server: Server) -> None:
+        """Raise `EngineError` for a server of another model, and `EndpointSilentError` if that cannot be told now."""
+        # Twice, since a hosted model may reply otherwise once.
+        for _ in "12":
+            now = await self._look(server)
+            if self.identity.shows_more_than(now):
+                raise EndpointSilentError(f"{_base(server)} does not show which model it serves; wait until it does")
+            if not (differences := self.identity.differences(now)):
+                return
+        raise EngineError("; ".join(differences))
 
     async def _verify(self, server: Server) -> None:
         """Find out whether a server that replies after a loss is the same; raises `TransportError` if it is silent.

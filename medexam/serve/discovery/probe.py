@@ -25,7 +25,7 @@ from medexam.errors import (
 )
 from medexam.files import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage, Generation
-from medexam.model_identity import Behaviour
+from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.choice_schema import (
     IMPOSSIBLE,
     OPENING,
@@ -100,20 +100,10 @@ async def ask_name(endpoint: Endpoint, *, timeout_s: float, wait_s: float) -> st
         return str(probe.choose_card(await probe.models(None), None)["id"])
 
 
-async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float | None = None) -> None:
-    """Look again which model answers at an address; raises `EndpointUnreachableError` if two looks show another.
-
-    Raises `EndpointSilentError` if that cannot be told now.
-    """
-    differences: list[str] = []
-    for _ in range(2):
-        async with _probing(endpoint, timeout_s, misformed=EndpointSilentError) as probe:
-            identity = (await probe.look_again(capabilities)).identity
-        if capabilities.identity.shows_more_than(identity):
-            raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
-        if not (differences := capabilities.identity.differences(identity)):
-            return
-    raise EndpointUnreachableError(f"its model has changed: {'; '.join(differences)}")
+async def look_again(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float) -> ModelIdentity:
+    """Ask which model answers at an address now, where `capabilities` were seen; raises as `probe_endpoint` does."""
+    async with _probing(endpoint, timeout_s, misformed=EndpointSilentError) as probe:
+        return await probe.look_again(capabilities)
 
 
 @asynccontextmanager
@@ -247,7 +237,7 @@ class _Probe:
             refusals=dict(self.refusals),
         )
 
-    async def look_again(self, capabilities: Capabilities) -> Capabilities:
+    async def look_again(self, capabilities: Capabilities) -> ModelIdentity:
         """Ask which model answers now, and nothing more; `capabilities` is what was seen before."""
         try:
             cards = await self.models(None if capabilities.models else capabilities.model)
@@ -258,7 +248,7 @@ class _Probe:
         self.server.model = capabilities.model
         dialogue, (behaviour, _) = await _together(*self._fixed())
         changes = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
-        return capabilities.model_copy(update=changes)
+        return capabilities.model_copy(update=changes).identity
 
     async def version(self, card: Mapping[str, Any]) -> str | None:
         """Ask for the server's kind and version, such as `vllm 0.32.0`; None if it says neither."""

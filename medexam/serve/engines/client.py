@@ -36,7 +36,6 @@ from medexam.model_calls import (
     is_cut,
     join_thinking,
 )
-from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop, plain_text, put_pictures
 from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fields, read_choice
 from medexam.serve.contract import EngineInfo
@@ -91,7 +90,6 @@ class ClientEngine:
         self,
         pool: ServerPool,
         record: Capabilities,
-        identity: ModelIdentity,
         fields: Mapping[str, Any],
         *,
         tokenizer: Renderer | None = None,
@@ -107,7 +105,7 @@ class ClientEngine:
         reply may think beside its own budget. `opens_thinking`: the chat template leaves a block of thinking open,
         which the reply fills. `has_price`: the spec says what tokens cost.
         """
-        self.pool, self.model, self._record, self._identity = pool, record.model, record, identity
+        self.pool, self.model, self._record, self._identity = pool, record.model, record, pool.identity
         self._rules, self._guided_by, self._run = record.rules, record.guided_by, background_loop().run_async
         self._tokenizer, self._renderer = tokenizer, tokenizer if record.renders else None
         self._chat_settings, self._settings = dict(fields), completion_fields(fields)
@@ -134,7 +132,7 @@ class ClientEngine:
         """Says that the server cuts prompts, as its counts of tokens show; None if nothing shows it."""
         self._most, self._lengths = 0, list[int]()
         """The most tokens of a prompt, and the characters of those that counted as many: fewest, most, how many."""
-        self._answerer = identity.name
+        self._answerer = pool.identity.name
         """The model as the latest reply names it."""
 
     def _batch(self, send: Any, most: int) -> "Batcher[Any, Any]":

@@ -18,9 +18,10 @@ from medexam.errors import (
     EngineError,
     LogprobsUnavailableError,
 )
+from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.probe import check_same, probe_endpoint
+from medexam.serve.discovery.probe import look_again, probe_endpoint
 from medexam.serve.discovery.registry import find_endpoints, wait_for_endpoints
 from medexam.serve.discovery.requests import DIALOGUE, rename_limit, shows_thinking
 from medexam.serve.engines.client import ClientEngine
@@ -78,16 +79,17 @@ async def connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
         _agree([first, await look(endpoint, first.model)])
         return open_server(endpoint)
 
-    async def check(server: Server) -> None:
+    async def look_at(server: Server) -> ModelIdentity:
         assert server.endpoint is not None  # noqa: S101 - all servers here have one
-        await check_same(server.endpoint, first, timeout_s=timeout_s)
+        return await look_again(server.endpoint, first, timeout_s=timeout_s)
 
     pool = ServerPool(
         map(open_server, records),
         spec.timeout_s,
         wait_s=0.0 if spec.endpoints and spec.registry is None else spec.wait_s,
         find=partial(find_endpoints, spec.model_copy(update={"name": first.model})),
-        check=check,
+        identity=first.identity,
+        look=look_at,
         admit=admit,
     )
     try:
@@ -106,7 +108,6 @@ async def connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
         return ClientEngine(
             pool,
             record,
-            first.identity,
             fields,
             tokenizer=renderer or (remote if first.tokenizes else None),
             thinks=thinks,

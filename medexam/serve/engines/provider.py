@@ -28,7 +28,7 @@ from medexam.errors import (
     UnsupportedModelError,
 )
 from medexam.model_calls import ChatMessage, Generation, Sampling
-from medexam.model_identity import Behaviour
+from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
@@ -124,30 +124,21 @@ async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
     await asyncio.to_thread(get_litellm)
     probe = ProviderProbe(spec)
     try:
-        await probe.look(needs)
+        identity = await probe.look(needs)
     except BaseException as error:
         await probe.server.close()
         if isinstance(error, CallError | ImportError):
             raise EngineError(_describe_refusal(probe.record, error)) from None
         raise
-    identity = probe.record.identity.model_copy(update={"name": probe.name})
 
-    async def check(_: Server) -> None:
-        # Twice, since a hosted model may reply otherwise once.
-        differences = list[str]()
-        for _look in "12":
-            try:
-                await probe.identify()
-            except EndpointUnreachableError as error:
-                raise EndpointSilentError(str(error)) from error
-            now = probe.record.identity.model_copy(update={"name": probe.name})
-            if not (differences := identity.differences(now)):
-                return
-        raise EngineError("; ".join(differences))
+    async def look(_: Server) -> ModelIdentity:
+        try:
+            return await probe.identify()
+        except EndpointUnreachableError as error:
+            raise EndpointSilentError(str(error)) from error
 
-    pool = ServerPool([probe.server], spec.timeout_s, check=check)
-    has_price = spec.price is not None
-    return ClientEngine(pool, probe.record, identity, probe.settings, room=probe.room, has_price=has_price)
+    pool = ServerPool([probe.server], spec.timeout_s, identity=identity, look=look)
+    return ClientEngine(pool, probe.record, probe.settings, room=probe.room, has_price=spec.price is not None)
 
 
 async def examine_provider(spec: ModelSpec) -> tuple[Capabilities, str | None]:
@@ -184,7 +175,7 @@ class ProviderProbe:
         self.server = Server(spec.name, connection)
         self.settings = _build_fields(spec, provider)
         """Fields of every request."""
-        self.name = spec.name
+        self._name = spec.name
         """The model as its replies name it."""
         self.room = thinking_room(spec, thinks=bool(self.record.thinks))
         """Tokens that a reply may have for thinking, beside its own budget."""
@@ -200,8 +191,8 @@ class ProviderProbe:
     def _note(self, **fields: Any) -> None:
         self.record = self.record.model_copy(update={"probed": True, **fields})
 
-    async def look(self, needs: EngineNeeds, *, insists: bool = True) -> None:
-        """Find out what a run needs; raises where it is not there, unless `insists` is False."""
+    async def look(self, needs: EngineNeeds, *, insists: bool = True) -> ModelIdentity:
+        """Find out what a run needs, and which model it is; raises where it is not there, unless `insists` is False."""
         connection = self.server.connection
         if "api_key" not in connection and (request := self.record.missing_key) is not None:
             raise EngineError(request)
@@ -216,8 +207,9 @@ class ProviderProbe:
             self._note(sees=await reads_pictures(self._ask))
             if insists and not self.record.sees:
                 raise EngineError(f"engine litellm asks {no_sight(self.record.model)}")
-        await self.identify()
+        identity = await self.identify()
         await self._find_rules()
+        return identity
 
     async def _try(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Generation | None:
         """Ask for a reply as `_ask` does; None if the request is refused."""
@@ -326,18 +318,17 @@ class ProviderProbe:
             )
         self._note(choice_form=form, prefills=prefills)
 
-    async def identify(self) -> None:
-        """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
+    async def identify(self) -> ModelIdentity:
+        """Ask the fixed dialogue twice, and return how the provider names the model and what it replies.
 
         A model that refuses the dialogue is known by its name alone.
         """
         first, second = await asyncio.gather(*(self._try(self._dialogue()) for _ in "12"))
-        if first is None or second is None:
-            return
-        replies = [generation.words or generation.thinking or "" for generation in (first, second)]
-        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
-        self._note(behaviour=behaviour)
-        self.name = first.model
+        if first is not None and second is not None:
+            replies = [generation.words or generation.thinking or "" for generation in (first, second)]
+            self._note(behaviour=Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None))
+            self._name = first.model
+        return self.record.identity.model_copy(update={"name": self._name})
 
     async def _find_rules(self) -> None:
         """Find out whether the model takes a system message, an empty one, and two user messages in a row.
