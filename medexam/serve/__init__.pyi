@@ -1,5 +1,7 @@
 from .asking import question_id as question_id
 from .build import build_engine as build_engine
+from .build import known_model as known_model
+from .build import with_served_name as with_served_name
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
 from .discovery.probe import probe_endpoint as probe_endpoint
@@ -18,8 +20,6 @@ from .local_model.model import LocalModel as LocalModel
 from .local_model.template import load_template as load_template
 from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs import split_tokens as split_tokens
-from .naming import known_model as known_model
-from .naming import with_served_name as with_served_name
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.http_calls import status_error as status_error

@@ -135,8 +135,8 @@ class ServerPool:
         `timeout_s` is what one request may take, waiting in the server's queue included, and `wait_s` what a call waits
         for a server if all are gone. `find` lists the servers there are; it is asked again after a fault.
         `identity` is the model that was asked first. `look` returns the one at a server now, and raises
-        `EndpointSilentError` while nothing answers there. `admit` opens a new server and raises so unless it can replace the others; None:
-        the servers stay as they are.
+        `EndpointSilentError` while nothing answers there. `admit` opens a new server and raises so unless it can
+        replace the others; None: the servers stay as they are.
         """
         self.timeout_s, self._wait_s, self._find = timeout_s, wait_s, find
         self.patience_s: float | None = None

@@ -23,7 +23,7 @@ import dspy
 from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
 from medexam.programs.lm import EngineLM
-from medexam.serve.naming import known_model
+from medexam.serve.build import known_model
 
 _LEFT_BEHIND = frozenset(
     {

@@ -29,7 +29,7 @@ from medexam.programs import AskingProgram
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
-from medexam.serve.naming import known_model
+from medexam.serve.build import known_model
 from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.base import OPTIMIZERS, OWN_METRICS, short_name
 from medexam.specs.experiment import OptimizerSpec

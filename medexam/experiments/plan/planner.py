@@ -34,8 +34,8 @@ from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
 from medexam.questions import AnySet, Language, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
+from medexam.serve.build import known_model, with_served_name
 from medexam.serve.launch.profile import with_profile
-from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, build_cells
 from medexam.specs.base import OWN_METRICS
 from medexam.specs.dataset import EXAMPLES
