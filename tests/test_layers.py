@@ -173,7 +173,7 @@ def test_every_import_goes_down() -> None:
 @pytest.mark.parametrize(
     ("module", "added"),
     [
-        ("measures/spans.py", "from medexam.serve import Client"),
+        ("measures/words.py", "from medexam.serve import Client"),
         ("cli/track.py", "from medexam_companions.booklets.keys import read_key"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],

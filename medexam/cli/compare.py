@@ -83,8 +83,7 @@ def compare(
         medexam compare base new --fail-if worse:1.0
     """
     check_endings({"--markdown": markdown, "--latex": latex})
-    from medexam.experiments.compare.further import find_further
-    from medexam.experiments.compare.margins import judge_gate, parse_gate
+    from medexam.experiments.compare.further import find_further, judge_gate, parse_gate
     from medexam.experiments.compare.runs import compare_runs, find_compared
     from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
     from medexam.experiments.report.shown import Terminal, print_blocks

@@ -3,9 +3,13 @@
 import json
 from typing import Any
 
+from medexam.experiments.entry.progress import RunProgress
+from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.shown import Terminal
+from medexam.experiments.run.runner import ask_one
 from medexam.predictions import Prediction
 from medexam.predictions.prediction import ModelCall
+from medexam.process import background_loop
 from medexam.questions import Gold, Question, Task, TaskGold
 
 LEFT_OUT = {"question", "program", "spec_digest", "calls", "replied"}
@@ -64,3 +68,15 @@ def print_task(console: Terminal, task: Task, gold: TaskGold) -> None:
     for text in filter(None, (task.context, task.question)):
         console.print(text)
     console.print(f"* {' / '.join(gold.answers)}", style="green")
+
+
+def debug_plan(plan: Plan) -> None:
+    """Ask the first pending question of each cell, or the first one if none is pending, and print all that happened."""
+    console = Terminal()
+    for planned in plan.runs:
+        question = next(iter(planned.pending or planned.question_set.questions))
+        console.print(f"{planned.label}: {question.key}", style="bold cyan", markup=False)
+        print_prediction(
+            console, background_loop().run(ask_one(planned, question, RunProgress([planned], disable=True)))
+        )
+    console.print("None of this was stored.")

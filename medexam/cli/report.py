@@ -123,8 +123,8 @@ def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:
     """Write the page of these runs again and again; a browser that shows it loads it anew."""
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.page.document import render_page
+    from medexam.experiments.report.run_tables import split_families
     from medexam.experiments.report.shown import write_report
-    from medexam.experiments.report.tables import split_families
     from medexam.experiments.store.run_folder import find_runs, run_paths
 
     if html is None:

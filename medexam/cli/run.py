@@ -158,7 +158,7 @@ def run(
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")
-        from medexam.cli.planned import debug_plan
+        from medexam.cli.items import debug_plan
 
         debug_plan(plan)
         return

@@ -18,9 +18,9 @@ from medexam.cli.options import refuse, refuse_others
 from medexam.errors import EngineError
 
 if TYPE_CHECKING:
-    from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry
     from medexam.serve.launch.command import Launch
+    from medexam.serve.launch.slurm import Job
 
 _JOB = "Slurm"
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
@@ -81,8 +81,8 @@ def serve(
         medexam serve llama-3.1-8b -- --data-parallel-size 4 --max-model-len 8192
         medexam serve llama-3.1-70b --slurm --nodes 2 --span --print
     """
-    from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry, local_registry
+    from medexam.serve.launch.slurm import Job
 
     if list_profiles:
         refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
@@ -161,7 +161,7 @@ def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Pat
 
 def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:
     """Submit the job, whose runs are told of a registry that was named; `show` prints its script instead."""
-    from medexam.serve.cluster.job import job_script, submit
+    from medexam.serve.launch.slurm import job_script, submit
 
     if show:
         sys.stdout.write(job_script(job))
@@ -182,9 +182,8 @@ def _serve_on_node(job: "Job") -> None:
     """Serve as the node of a job that this process runs on."""
     from socket import gethostname
 
-    from medexam.serve.cluster.job import check_shared
-    from medexam.serve.cluster.node import JobNode
     from medexam.serve.launch.command import Node, claim_port
+    from medexam.serve.launch.slurm import JobNode, check_shared
     from medexam.serve.network.endpoints import make_key
 
     job_node, found_in = JobNode.find(), job.registry

@@ -60,8 +60,8 @@ def demo(
     from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo import DESCRIPTION, MODEL, make_runs, study_sentences
     from medexam.experiments.report.page import write_page
+    from medexam.experiments.report.run_tables import overview_tables
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.report.tables import overview_tables
     from medexam.specs.catalogue import SAMPLE
 
     page = out / "page.html"

@@ -22,7 +22,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     For example:
         medexam list
     """
-    from medexam.experiments.compare.equal_runs import describe_unequal
+    from medexam.experiments.compare.noise import describe_unequal
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside

@@ -6,10 +6,10 @@ from .exam_table import render_record as render_record
 from .exam_table import write_exam_table as write_exam_table
 from .examples import ExampleRecord as ExampleRecord
 from .examples import read_examples as read_examples
-from .fetching import fetch_exam_set as fetch_exam_set
 from .loading import load_exam_set as load_exam_set
 from .loading import load_task_set as load_task_set
 from .loading import make_exam_set as make_exam_set
+from .locating import fetch_exam_set as fetch_exam_set
 from .locating import find_files as find_files
 from .locating import locate_files as locate_files
 from .own.documents import Cells as Cells

@@ -13,8 +13,7 @@ from pydantic import Field, computed_field
 from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
 from medexam.datasets.own.questions import parse_words, read_choice_questions, read_questions
-from medexam.datasets.rows import Reading
-from medexam.datasets.symbols import find_private
+from medexam.datasets.rows import Reading, find_private
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 from medexam.specs import DatasetSpec

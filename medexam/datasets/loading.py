@@ -15,9 +15,8 @@ from medexam.datasets.fingerprints import digest_files, fingerprint_expected, fi
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.questions import read_choice_questions, read_word_questions, reading_notes
-from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
+from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow, read_signs
 from medexam.datasets.selection import draw_lot, select_questions, split_of
-from medexam.datasets.symbols import read_signs
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import load_object
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet

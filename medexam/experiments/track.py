@@ -30,8 +30,7 @@ from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import disarm, paragraphs, render_table
-from medexam.experiments.report.run_tables import describe_state
-from medexam.experiments.report.tables import comparison, split_families
+from medexam.experiments.report.run_tables import comparison, describe_state, split_families
 from medexam.experiments.store.run_folder import DERIVED, PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import open_parquet, parquet_rows

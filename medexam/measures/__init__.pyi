@@ -1,6 +1,6 @@
 from .benchmarks.base import Benchmark as Benchmark
 from .benchmarks.base import Predictions as Predictions
-from .benchmarks.choice import OwnChoiceBenchmark as OwnChoiceBenchmark
+from .benchmarks.registry import OwnChoiceBenchmark as OwnChoiceBenchmark
 from .benchmarks.registry import find_benchmark as find_benchmark
 from .benchmarks.registry import find_stored_benchmark as find_stored_benchmark
 from .benchmarks.words import OpenExamBenchmark as OpenExamBenchmark
@@ -39,12 +39,12 @@ from .scoring import compute_metrics as compute_metrics
 from .scoring import headqa_v1_points as headqa_v1_points
 from .shown import describe_resampling as describe_resampling
 from .shown import signed as signed
-from .spans import comparable_words as comparable_words
-from .spans import score_span as score_span
 from .tables import matrices as matrices
 from .verdicts import find_case as find_case
+from .words import comparable_words as comparable_words
 from .words import group_tasks as group_tasks
 from .words import mean_measure as mean_measure
+from .words import score_span as score_span
 from .words import scored_items as scored_items
 from .words import split_by_support as split_by_support
 from .words import task_metrics as task_metrics

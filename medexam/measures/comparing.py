@@ -10,7 +10,6 @@ import numpy as np
 
 from medexam.errors import DatasetError
 from medexam.measures.benchmarks.base import Benchmark
-from medexam.measures.counting import find_outcomes
 from medexam.measures.paired import (
     NO_ANSWER,
     POINTS,
@@ -24,6 +23,7 @@ from medexam.measures.paired import (
     compare_pair,
 )
 from medexam.measures.results import Metrics, Resampling, Unit
+from medexam.measures.scoring import find_outcomes
 from medexam.predictions import Prediction, Reason
 from medexam.predictions.prediction import Answered, Outcome
 from medexam.questions import AnySet, Scoring

@@ -9,10 +9,9 @@ from typing import Any
 
 from medexam.distributions import WILSON
 from medexam.measures.benchmarks.base import Benchmark
-from medexam.measures.counting import COSTS, COUNTS
 from medexam.measures.evidence.kinds import evidence_values
 from medexam.measures.results import Measure, Metrics, Scores
-from medexam.measures.scoring import AVERAGES
+from medexam.measures.scoring import AVERAGES, COSTS, COUNTS
 from medexam.measures.shown import describe_resampling, measure_values, name_measure, show_measure
 from medexam.tables import Table, unscored_columns
 

@@ -19,9 +19,9 @@ from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
 from medexam.dspy_requests import build_request, read_dialogue, read_generation
-from medexam.event_loop import background_loop
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.prediction import ModelCall
+from medexam.process import background_loop
 from medexam.programs.kept import KEPT, Draws, KeptCalls
 from medexam.specs import ModelSpec
 

@@ -21,9 +21,9 @@ from medexam.errors import (
     LogprobsUnavailableError,
     SpecError,
 )
-from medexam.event_loop import background_loop
 from medexam.model_identity import ModelIdentity
 from medexam.plugins import hash_source, is_live_name, load_object
+from medexam.process import background_loop
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.contract import Engine
 from medexam.serve.discovery.capabilities import Capabilities

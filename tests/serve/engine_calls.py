@@ -9,8 +9,8 @@ from typing import Any
 
 from wire_server import Wire
 
-from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.process import background_loop
 from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 

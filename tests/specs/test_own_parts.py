@@ -3,8 +3,8 @@
 import pytest
 
 from medexam.errors import DatasetError, SpecError
-from medexam.event_loop import background_loop
 from medexam.measures import find_benchmark
+from medexam.process import background_loop
 from medexam.retrievers import plan_retriever
 from medexam.serve import build_engine, known_model
 from medexam.specs import DatasetSpec, ModelSpec, RetrieverSpec

@@ -164,7 +164,7 @@ def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any)
     temperature above 0 are drawn one after the other: the first under the model's seed, each other under the next one.
     Raises `EngineError` if it cannot be loaded or reached.
     """
-    from medexam.event_loop import background_loop
+    from medexam.process import background_loop
     from medexam.programs.kept import Draws
     from medexam.programs.lm import build_lm
     from medexam.serve import build_engine

@@ -15,12 +15,18 @@ import numpy as np
 
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.experiments.compare.equal_runs import describe_unequal
-from medexam.experiments.compare.noise import find_noise, measure_repeats
-from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
-from medexam.experiments.compare.section import ComparisonScope, Finder
-from medexam.experiments.store.answerers import are_mixed, describe_answerers
+from medexam.experiments.compare.noise import describe_unequal, find_noise, measure_repeats
+from medexam.experiments.compare.result import (
+    DROPPED,
+    Comparison,
+    ComparisonScope,
+    Finder,
+    describe_all,
+    describe_dropped,
+    name_documents,
+)
 from medexam.experiments.store.derived_files import read_outcomes, score_own, with_own
+from medexam.experiments.store.environment import are_mixed, describe_answerers
 from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import (

@@ -107,7 +107,7 @@ def carry_out(
     recorded in `track`, which is that of `send_to_mlflow`.
     """
     # Imported here: a plan that is only looked at needs nothing that asks.
-    from medexam.experiments.compare.equal_runs import describe_unequal_beside
+    from medexam.experiments.compare.noise import describe_unequal_beside
     from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run.runner import Runner
 

@@ -7,18 +7,15 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.noise import describe_noise, run_noise
-from medexam.experiments.compare.protocols import protocol_table
+from medexam.experiments.compare.protocols import protocol_table, read_protocol
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.breakdowns import break_down
-from medexam.experiments.report.latex import render_latex
-from medexam.experiments.report.plots.drawing import write_plots
+from medexam.experiments.report.markdown import render_latex, render_scores
 from medexam.experiments.report.plots.runs import plot_runs
+from medexam.experiments.report.plots.style import write_plots
 from medexam.experiments.report.run_blocks import facet_matrices, report_blocks, run_report
-from medexam.experiments.report.run_tables import find_added_tables
-from medexam.experiments.report.scores_csv import render_scores
+from medexam.experiments.report.run_tables import find_added_tables, split_families
 from medexam.experiments.report.shown import Block, Displayed, write_report
-from medexam.experiments.report.tables import split_families
-from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import build_cell_program
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.derived_files import score_all
 from medexam.experiments.store.items import load_items
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
+from medexam.process import background_loop
 from medexam.programs import build_prediction, look
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.programs.outcome import read_both

@@ -19,10 +19,10 @@ from pydantic import TypeAdapter
 
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.errors import ContextLengthError, MedExamError
-from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
 from medexam.predictions import ModelCall
+from medexam.process import background_loop
 from medexam.serve import Engine
 from medexam.specs.experiment import OptimizerSpec
 

@@ -18,7 +18,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.optimize.meter import Ending, Meter
 from medexam.experiments.report.markdown import fenced, render_markdown
 from medexam.experiments.report.shown import Block, Displayed, Unbroken
-from medexam.experiments.store.answerers import read_models
+from medexam.experiments.store.environment import read_models
 from medexam.experiments.store.run_folder import WorkFolder
 from medexam.programs.loading import PROGRAM, predictor_states
 from medexam.questions import Question

@@ -28,7 +28,7 @@ from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_opti
 from medexam.experiments.optimize.trials import NAME, Trials, score_output
 from medexam.experiments.plan.lookup import NearestDemonstrations
 from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
-from medexam.experiments.store.answerers import MODELS, admit
+from medexam.experiments.store.environment import MODELS, admit
 from medexam.plugins import load_object
 from medexam.process import errors_only, quiet_dspy
 from medexam.programs.lm import build_lm

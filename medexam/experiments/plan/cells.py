@@ -18,8 +18,13 @@ import dspy
 from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
-from medexam.experiments.store.answerers import KnownModel, admit, read_models
-from medexam.experiments.store.environment import build_environment, describe_environment
+from medexam.experiments.store.environment import (
+    KnownModel,
+    admit,
+    build_environment,
+    describe_environment,
+    read_models,
+)
 from medexam.experiments.store.items import ITEMS, MANY, StoredItems, begin_run
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, pending
 from medexam.measures import Benchmark, find_benchmark

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
-from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.answerers import RUN_WAYS_OUT
-from medexam.experiments.store.environment import list_prices
+from medexam.experiments.store.environment import RUN_WAYS_OUT, list_prices
 from medexam.experiments.store.items import describe_golds
 from medexam.measures.margins import FLIPPED, detectable_difference
+from medexam.process import background_loop
 from medexam.programs.outcome import look
 from medexam.programs.own import OwnProgram
 from medexam.programs.wrapping import find_nearest

@@ -1,10 +1,9 @@
 """A comparison on the terminal, on the page, in Markdown and in LaTeX: which of its tables and sentences are shown."""
 
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
-from medexam.experiments.report.latex import render_latex
-from medexam.experiments.report.markdown import render_markdown
+from medexam.experiments.report.markdown import render_latex, render_markdown
+from medexam.experiments.report.run_tables import table_runs
 from medexam.experiments.report.shown import Block, Unbroken
-from medexam.experiments.report.tables import table_runs
 from medexam.measures import paired_tables
 from medexam.measures.comparing import FEW_CLUSTERS
 from medexam.measures.results import Resampling

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from medexam.experiments.report.latex import render_latex
-from medexam.experiments.report.markdown import render_markdown
+from medexam.experiments.compare.protocols import digest_of, read_protocol
+from medexam.experiments.report.markdown import render_latex, render_markdown
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.results import Measure
 from medexam.measures.shown import name_measure

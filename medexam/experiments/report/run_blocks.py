@@ -11,11 +11,15 @@ from medexam.experiments.report.run_tables import (
     describe_settings,
     describe_state,
     describe_warnings,
+    facet_tables,
     failure_tables,
+    label_runs,
+    overview_tables,
     own_tables,
+    split_families,
+    table_runs,
 )
 from medexam.experiments.report.shown import Block, Unbroken
-from medexam.experiments.report.tables import facet_tables, label_runs, overview_tables, split_families, table_runs
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.evidence.kinds import evidence_tables
 from medexam.measures.tables import headline, matrices

@@ -19,8 +19,14 @@ from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer, run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import MODELS, admit, note_doubt
-from medexam.experiments.store.environment import build_environment, describe_environment, list_prices
+from medexam.experiments.store.environment import (
+    MODELS,
+    admit,
+    build_environment,
+    describe_environment,
+    list_prices,
+    note_doubt,
+)
 from medexam.experiments.store.items import release_memory
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun

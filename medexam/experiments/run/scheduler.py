@@ -23,12 +23,12 @@ from dspy.utils.exceptions import (
 )
 
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
-from medexam.event_loop import background_loop
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.logs import PredictionLog
 from medexam.predictions import Prediction, Status
+from medexam.process import background_loop
 from medexam.programs import build_prediction
 from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both

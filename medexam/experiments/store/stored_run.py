@@ -11,14 +11,14 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.answerers import (
+from medexam.experiments.store.environment import (
     AnswererCount,
     are_mixed,
+    compute_costs,
     count_answerers,
     describe_answerers,
     read_models,
 )
-from medexam.experiments.store.environment import compute_costs
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark

@@ -10,11 +10,11 @@ from medexam.datasets import load_task_set
 from medexam.datasets.examples import load_example_set
 from medexam.measures.benchmarks.base import USAGE, Benchmark, Predictions
 from medexam.measures.results import ItemScores, ScoredRun, Scores
-from medexam.measures.spans import score_span
 from medexam.measures.words import (
     group_tasks,
     mean_measure,
     question_of,
+    score_span,
     scored_items,
     split_by_support,
     task_metrics,

@@ -26,7 +26,6 @@ from medexam.errors import (
     ServerError,
     UnsupportedFeatureError,
 )
-from medexam.event_loop import background_loop
 from medexam.model_calls import (
     ChatMessage,
     ContinuationRequest,
@@ -36,6 +35,7 @@ from medexam.model_calls import (
     is_cut,
     join_thinking,
 )
+from medexam.process import background_loop
 from medexam.serve.chat_messages import cut_at_stop, plain_text, put_pictures
 from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fields, read_choice
 from medexam.serve.contract import EngineInfo

@@ -30,9 +30,9 @@ from medexam.errors import (
     ServerError,
     TransportError,
 )
-from medexam.event_loop import background_loop
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
+from medexam.process import background_loop
 from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count
 from medexam.serve.network.connections import causes
