@@ -1,4 +1,3 @@
-from .asking import question_id as question_id
 from .build import build_engine as build_engine
 from .build import known_model as known_model
 from .build import with_served_name as with_served_name
@@ -23,4 +22,5 @@ from .logprobs import split_tokens as split_tokens
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.http_calls import status_error as status_error
-from .timing import TIMING as TIMING
+from .network.retry import TIMING as TIMING
+from .network.retry import question_id as question_id

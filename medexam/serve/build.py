@@ -24,7 +24,7 @@ from medexam.errors import (
 from medexam.model_identity import ModelIdentity
 from medexam.plugins import hash_source, is_live_name, load_object
 from medexam.process import background_loop
-from medexam.serve.chat_messages import no_sight, no_template
+from medexam.serve.chat_messages import is_open, no_sight, no_template
 from medexam.serve.contract import Engine
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import ask_name, look_again, probe_endpoint
@@ -37,7 +37,7 @@ from medexam.serve.engines.provider import connect_provider
 from medexam.serve.engines.scripted import ScriptedEngine, script_digest
 from medexam.serve.local_model.weights import check_local_extra, find_weights, pick_device, pick_dtype
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.retry import CURABLE
+from medexam.serve.network.retry import CURABLE, TIMING
 from medexam.serve.pool import Server, ServerPool
 from medexam.serve.request_settings import (
     CHAT_ONLY,
@@ -50,8 +50,6 @@ from medexam.serve.request_settings import (
     switch_off,
     thinking_room,
 )
-from medexam.serve.thinking import is_open
-from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.base import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS

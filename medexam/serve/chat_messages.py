@@ -4,10 +4,12 @@ Some templates refuse a system message, or two messages of one role in a row; th
 This module renders and probes templates but knows no model, no tokens and no server.
 
 The opening words of a reply are never rendered as an assistant message: templates close that message, and many trim it,
-so a trailing space that the next token depends on would be lost. They are appended to the rendered text instead.
+so a trailing space that the next token depends on would be lost. They are appended to the rendered text instead, and
+blocks of thinking are looked for there: whether a prompt leaves one open, and where a reply closes it.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,13 @@ from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage, Dialogue
 
 _PROBE_WORDS = "Be brief."
+OPENING, CLOSING = "<think>", "</think>"
+_LEFT_OPEN = re.compile(rf"{OPENING}\s*\Z")
+_BEGINS = re.compile(rf"\s*{OPENING}\s*")
+CLOSED_EARLY = f"\n{CLOSING}\n\n"
+"""What ends thinking that has used up its budget."""
+CLOSED = "closed before a choice"
+"""What is recorded of a chat template that leaves a block open."""
 
 
 def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
@@ -122,3 +131,38 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """Cut the text before the first stop string in it, and return also whether there was one."""
     ends = [end for end in (text.find(stop) for stop in stops) if end >= 0]
     return (text[: min(ends)], True) if ends else (text, False)
+
+
+def is_open(prompt: str) -> bool:
+    """Return whether a prompt ends with a block that the reply is to fill."""
+    return _LEFT_OPEN.search(prompt) is not None
+
+
+def append(prompt: str, prefill: str, *, choosing: bool = False) -> str:
+    """Append a reply's first words to the prompt; a block that both open is opened once.
+
+    `choosing`: a choice follows, which is no thought, so a block that only the prompt opens is closed before the words.
+    """
+    if not _LEFT_OPEN.search(prompt):
+        return prompt + prefill
+    opening = _BEGINS.match(prefill)
+    if opening is not None:
+        return prompt + prefill[opening.end() :]
+    return prompt + (CLOSED_EARLY if choosing and CLOSING not in prefill else "") + prefill
+
+
+def find_thinking(reply: str, *, opened: bool) -> tuple[str, bool] | None:
+    """Find what a reply thinks, and whether it closes its block; None if it does not think.
+
+    `opened`: the prompt left a block open.
+    """
+    opening = _BEGINS.match(reply)
+    if opening is None and not opened:
+        return None
+    thinking, closed, _ = reply[opening.end() if opening else 0 :].partition(CLOSING)
+    return thinking, bool(closed)
+
+
+def whole_reply(reply: str, *, opened: bool) -> str:
+    """Add the mark that opens its block to a reply, if the prompt that left one open has that mark already."""
+    return OPENING + reply if opened and _BEGINS.match(reply) is None else reply

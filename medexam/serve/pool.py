@@ -21,13 +21,10 @@ from medexam.errors import (
     TransportError,
 )
 from medexam.model_identity import ModelIdentity
-from medexam.serve.asking import is_too_long
 from medexam.serve.engines.litellm_calls import ModelClient, call_litellm
-from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.http_calls import find_words
-from medexam.serve.network.retry import CURABLE, ask_again
-from medexam.serve.timing import TIMING
+from medexam.serve.network.http_calls import find_words, open_client
+from medexam.serve.network.retry import CURABLE, TIMING, ask_again, is_too_long
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -32,7 +32,7 @@ from medexam.process import background_loop
 from medexam.programs import build_prediction
 from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both
-from medexam.serve.asking import asking, limited
+from medexam.serve.network.retry import asking, limited
 
 T = TypeVar("T")
 _FLUSH_S = 0.5

@@ -54,13 +54,11 @@ from medexam.serve.discovery.requests import (
 )
 from medexam.serve.engines.litellm_calls import read_chat
 from medexam.serve.logprobs import echo_fields, read_echo, read_label
-from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.http_calls import MISFORMED, reply_object
-from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.network.http_calls import MISFORMED, redirect_fault, reply_object
+from medexam.serve.network.retry import CURABLE, TIMING, ask_again
 from medexam.serve.pool import Server
 from medexam.serve.request_settings import THINKING_TOKENS
-from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
 _PROMPT = "Two and two make"

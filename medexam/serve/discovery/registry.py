@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import cache_dir, file_name, process_lives, write_whole
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
-from medexam.serve.timing import TIMING
+from medexam.serve.network.retry import TIMING
 from medexam.specs.model import ModelSpec
 from medexam.text import remember_secret
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from medexam.model_calls import ChatMessage, is_cut
 from medexam.model_identity import Behaviour, mean_gap
-from medexam.serve.chat_messages import put_pictures
+from medexam.serve.chat_messages import OPENING, put_pictures
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
-from medexam.serve.thinking import OPENING
 
 LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""

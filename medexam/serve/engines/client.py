@@ -36,7 +36,16 @@ from medexam.model_calls import (
     join_thinking,
 )
 from medexam.process import background_loop
-from medexam.serve.chat_messages import cut_at_stop, plain_text, put_pictures
+from medexam.serve.chat_messages import (
+    CLOSED,
+    CLOSING,
+    append,
+    cut_at_stop,
+    find_thinking,
+    plain_text,
+    put_pictures,
+    whole_reply,
+)
 from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fields, read_choice
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
@@ -52,7 +61,6 @@ from medexam.serve.logprobs import read_continuations
 from medexam.serve.network.http_calls import reading_reply
 from medexam.serve.pool import Batcher, Server, ServerPool
 from medexam.serve.request_settings import CHAT_ONLY, completion_fields
-from medexam.serve.thinking import CLOSED, CLOSING, append, find_thinking, whole_reply
 from medexam.text import writable
 
 _IN_FLIGHT, _IN_FLIGHT_HOSTED = 256, 32

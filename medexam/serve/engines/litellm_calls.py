@@ -33,12 +33,11 @@ from medexam.errors import (
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.process import background_loop
-from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count
-from medexam.serve.network.connections import causes
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import (
     MISFORMED,
+    causes,
     find_words,
     http_error,
     read_pause,
@@ -46,6 +45,7 @@ from medexam.serve.network.http_calls import (
     refine,
     reply_object,
 )
+from medexam.serve.network.retry import note_discarded
 from medexam.text import hide_secrets, writable
 
 _LONGEST_REASON = 60

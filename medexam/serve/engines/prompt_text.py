@@ -14,8 +14,8 @@ from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.network.http_calls import reply_object
+from medexam.serve.network.retry import TIMING
 from medexam.serve.pool import Server, ServerPool
-from medexam.serve.timing import TIMING
 
 _CHECKED = [
     [{"role": "user", "content": "Hello: 1. one\n2. two"}],

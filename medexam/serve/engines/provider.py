@@ -36,10 +36,9 @@ from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, keeps_syst
 from medexam.serve.engines.client import ClientEngine, choice_call, fit_fields
 from medexam.serve.engines.litellm_calls import get_litellm, keep_reply, read_chat
 from medexam.serve.network.endpoints import read_api_key
-from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.network.retry import CURABLE, TIMING, ask_again
 from medexam.serve.pool import Server, ServerPool
 from medexam.serve.request_settings import THINKING_TOKENS, still_thinks, thinking_room
-from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
 _REFUSALS = (500, 501)

@@ -23,7 +23,7 @@ import httpx
 from medexam.errors import EngineError
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.command import Launch
-from medexam.serve.timing import TIMING
+from medexam.serve.network.retry import TIMING
 
 _GUARD = str(Path(__file__).with_name("guard.py"))
 

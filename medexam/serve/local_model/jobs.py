@@ -16,7 +16,7 @@ from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWa
 
 from medexam.errors import ContextLengthError, InvalidRequestError
 from medexam.model_calls import ContinuationRequest, Generation, Sampling
-from medexam.serve.chat_messages import cut_at_stop
+from medexam.serve.chat_messages import cut_at_stop, find_thinking, is_open, whole_reply
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.logprobs import (
     Candidates,
@@ -26,7 +26,6 @@ from medexam.serve.logprobs import (
     common_opening,
     split_tokens,
 )
-from medexam.serve.thinking import find_thinking, is_open, whole_reply
 
 _DEFAULT_BUDGET = 512
 

@@ -14,11 +14,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.model_calls import ChatMessage
 from medexam.process import quiet_transformers
-from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
+from medexam.serve.chat_messages import (
+    CLOSED,
+    TemplateRules,
+    append,
+    is_open,
+    no_template,
+    probe_template,
+    template_digest,
+)
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import list_switches, template_settings
-from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
 
 

@@ -1,22 +1,60 @@
 """Asking again: which faults that may cure, how long to wait between attempts, and when it is enough.
 
-The only place where a call is repeated: DSPy, litellm and the clients below them each try once.
+The only place where a call is repeated: DSPy, litellm and the clients below them each try once. The scheduler opens a
+record for each question; requests, however deep below, find it by their context: how long the question may still wait,
+and what attempts cost that were thrown away.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 import tenacity
 
 from medexam.errors import CallTimeoutError, RateLimitError, ServerError, TransportError
-from medexam.serve.asking import is_too_long
-from medexam.serve.timing import TIMING
 
 T = TypeVar("T")
 
 CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 """Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
 of what was asked, such as another HTTP 4xx, would be the same again."""
+_asking: ContextVar[list[int] | None] = ContextVar("asking", default=None)
+_outlasts: ContextVar[Callable[[float], bool]] = ContextVar("outlasts", default=lambda _: False)
+
+
+@dataclass
+class Timing:
+    """How often a server is asked again, and how long it is waited for, in seconds: read when a wait begins."""
+
+    attempts: int = 8
+    """Enough that of a million calls, of which a quarter meets a fault each time, a handful stays unanswered."""
+    first_wait_s: float = 0.5
+    """The wait after a fault is drawn between half of this and all of it, doubled with each further fault: a server
+    that is away for 20 seconds costs no question."""
+    longest_wait_s: float = 16.0
+    longest_hint_s: float = 60.0
+    """A server that asks for a longer pause by `Retry-After` is asked again after this."""
+    patience_s: float = 60.0
+    """After this no further attempt begins, beyond the time that two timeouts take."""
+    cooldown_s: float = 5.0
+    """How long a server is left alone after a failure."""
+    probe_silence_s: float = 30.0
+    """Silence after which a server that is probed is given up. All that a probe asks is short."""
+    notice_s: float = 10.0
+    """After which a line says that a first reply is waited for."""
+    poll_s: float = 2.0
+    """Between two looks into a registry, and what one of its servers may take to be reached."""
+    tick_s: float = 0.25
+    """Between two looks at a server that was started here."""
+    first_pause_s: float = 5.0
+    """Before a server that crashed is started again, doubled with each further crash."""
+    grace_s: float = 20.0
+    """What a server may take to end by itself before its group is killed."""
+
+
+TIMING = Timing()
 
 
 async def ask_again(
@@ -54,3 +92,39 @@ async def ask_again(
         reraise=True,
     )
     return await retrying(attempt)
+
+
+@contextmanager
+def asking() -> Iterator[list[int]]:
+    """Ask a question inside the block; yields the tokens of prompts and of replies that were thrown away."""
+    token = _asking.set(discarded := [0, 0])
+    try:
+        yield discarded
+    finally:
+        _asking.reset(token)
+
+
+@contextmanager
+def limited(outlasts: Callable[[float], bool]) -> Iterator[None]:
+    """Have `outlasts` say inside the block which waits, in seconds, are too long for what is left of the time."""
+    token = _outlasts.set(outlasts)
+    try:
+        yield
+    finally:
+        _outlasts.reset(token)
+
+
+def is_too_long(wait_s: float) -> bool:
+    """Return whether a wait would end behind the run's limit of time; never without one."""
+    return _outlasts.get()(wait_s)
+
+
+def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:
+    """Note what a server counted of a reply that nobody reads."""
+    if (discarded := _asking.get()) is not None:
+        discarded[:] = discarded[0] + (prompt_tokens or 0), discarded[1] + (completion_tokens or 0)
+
+
+def question_id() -> int:
+    """Return an id that tells the question whose request this is from others that are being asked; 0 outside any."""
+    return id(question) if (question := _asking.get()) is not None else 0
