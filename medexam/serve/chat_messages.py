@@ -8,7 +8,6 @@ so a trailing space that the next token depends on would be lost. They are appen
 blocks of thinking are looked for there: whether a prompt leaves one open, and where a reply closes it.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -120,11 +119,6 @@ def no_template(model: str) -> str:
         f"{model}, which has no chat template and takes no dialogue: name an instruction-tuned model, or have it read "
         "plain text (program.kind likelihood, or a translation's --set base.KEY=VALUE)"
     )
-
-
-def template_digest(template: str) -> str:
-    """Hash a chat template by SHA-256, as recorded with a run."""
-    return hashlib.sha256(template.encode()).hexdigest()
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:

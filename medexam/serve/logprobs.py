@@ -14,8 +14,7 @@ vLLM's completions endpoint; the engines know how a server or a model is asked.
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -23,8 +22,9 @@ from typing import Any
 
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Generation, ReadBy
-from medexam.serve.network.http_calls import MISFORMED
+from medexam.serve.network.http_calls import reading_reply
 
+_reading = reading_reply(LogprobsUnavailableError, "; `medexam doctor ENDPOINT` shows what it honours")
 TokenPath = tuple[int, ...]
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """Precedes a token's id if the server is asked to name tokens by their ids."""
@@ -183,18 +183,7 @@ def echo_fields(alternatives: int) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _in_form() -> Iterator[None]:
-    """Raise `LogprobsUnavailableError` where a part of a reply is of another type than the protocol's."""
-    try:
-        yield
-    except MISFORMED as error:
-        raise LogprobsUnavailableError(
-            f"the server's log-probabilities cannot be read: {error}; `medexam doctor ENDPOINT` shows what it honours"
-        ) from error
-
-
-@_in_form()
+@_reading
 def read_echo(reply: Mapping[str, Any], prompt: TokenPath) -> list[float]:
     """Read the log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
@@ -217,7 +206,7 @@ def read_echo(reply: Mapping[str, Any], prompt: TokenPath) -> list[float]:
     return [float("nan"), *(float(value) for value in values[1 : len(prompt)])]
 
 
-@_in_form()
+@_reading
 def read_label(reply: Mapping[str, Any], prompt: TokenPath | None, tokens: Sequence[int]) -> dict[int, float]:
     """Read the log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
 

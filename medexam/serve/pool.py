@@ -148,11 +148,6 @@ class ServerPool:
         self._next_look = 0.0
         """When it may be found out again which servers there are, on the monotonic clock; infinite while it is."""
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Those of all that ever took part, in their order, each once."""
-        return tuple(dict.fromkeys(filter(None, map(_base, self.opened))))
-
     async def look_again(self) -> None:
         """Find out after a fault which servers there are: add new ones, and remove those that are listed no more."""
         if self._admit is None or time.monotonic() < self._next_look:

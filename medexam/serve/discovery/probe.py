@@ -26,14 +26,7 @@ from medexam.errors import (
 from medexam.files import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage, Generation
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.choice_schema import (
-    IMPOSSIBLE,
-    OPENING,
-    SCHEMA_TOKENS,
-    ChoiceForm,
-    choice_fields,
-    find_choice_form,
-)
+from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, SCHEMA_TOKENS, ChoiceForm, choice_fields, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import (
     DIALOGUE,

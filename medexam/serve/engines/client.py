@@ -26,16 +26,8 @@ from medexam.errors import (
     ServerError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import (
-    ChatMessage,
-    ContinuationRequest,
-    Dialogue,
-    Generation,
-    Sampling,
-    is_cut,
-    join_thinking,
-)
 from medexam.process import background_loop
+from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut, join_thinking
 from medexam.serve.chat_messages import (
     CLOSED,
     CLOSING,
@@ -50,12 +42,7 @@ from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fiel
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
-from medexam.serve.engines.litellm_calls import (
-    LIST_COST,
-    check_ending,
-    read_chat,
-    read_usage,
-)
+from medexam.serve.engines.litellm_calls import LIST_COST, check_ending, read_chat, read_usage
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.logprobs import read_continuations
 from medexam.serve.network.http_calls import reading_reply
@@ -164,7 +151,7 @@ class ClientEngine:
             engine=self._identity.engine,
             model=self.model,
             identity=self._identity,
-            endpoints=self.pool.addresses,
+            endpoints=tuple(dict.fromkeys(server.endpoint.base for server in self.pool.opened if server.endpoint)),
             server_version=record.server_version,
             max_context=record.max_context,
             chat_template=self._renderer.template if self._renderer else None,

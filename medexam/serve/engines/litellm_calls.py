@@ -23,13 +23,7 @@ from dspy.lm15 import response_from_openai_chat
 
 from medexam.dspy_internals import read_litellm_error
 from medexam.dspy_requests import read_generation
-from medexam.errors import (
-    AuthError,
-    CallError,
-    CallTimeoutError,
-    ServerError,
-    TransportError,
-)
+from medexam.errors import AuthError, CallError, CallTimeoutError, ServerError, TransportError
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.process import background_loop

@@ -144,8 +144,7 @@ async def examine_provider(spec: ModelSpec) -> tuple[Capabilities, str | None]:
     """Find out everything about a provider's model, and why it cannot be asked; None if it can."""
     probe, fault = ProviderProbe(spec), None
     try:
-        with suppress(AnswerFormatError):
-            await probe.look(EngineNeeds(guided=True, pictures=True), insists=False)
+        await probe.look(EngineNeeds(guided=True, pictures=True), insists=False)
     except EngineError as error:
         fault = str(error)
     except (CallError, ImportError) as error:
@@ -192,16 +191,11 @@ class ProviderProbe:
 
     async def look(self, needs: EngineNeeds, *, insists: bool = True) -> ModelIdentity:
         """Find out what a run needs, and which model it is; raises where it is not there, unless `insists` is False."""
-        connection = self.server.connection
-        if "api_key" not in connection and (request := self.record.missing_key) is not None:
+        if "api_key" not in self.server.connection and (request := self.record.missing_key) is not None:
             raise EngineError(request)
         await self._start()
         if needs.guided:
-            try:
-                await self._find_choice_form()
-            except AnswerFormatError:
-                if insists:
-                    raise
+            await self._find_choice_form(insists=insists)
         if needs.pictures:
             self._note(sees=await reads_pictures(self._ask))
             if insists and not self.record.sees:
@@ -297,8 +291,8 @@ class ProviderProbe:
         keys = ", ".join(f"model.{name}" for name in settings)
         raise EngineError(f"{model} refuses {keys}: {_cite(refusal)}") from refusal
 
-    async def _find_choice_form(self) -> None:
-        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back."""
+    async def _find_choice_form(self, *, insists: bool) -> None:
+        """Ask for an impossible choice; raises `AnswerFormatError` if it `insists` and none comes back."""
         sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
 
         async def ask(form: ChoiceForm, opening: str) -> Generation | None:
@@ -309,13 +303,14 @@ class ProviderProbe:
             return reply
 
         form, prefills = await find_choice_form(ask, [OPENING, ""][self.record.prefills is False :])
-        if form is None:
+        if form is not None:
+            self._note(choice_form=form, prefills=prefills)
+        elif insists:
             refusals = "; ".join(f"{name} is refused: {words}" for name, words in self.record.refusals.items())
             raise AnswerFormatError(
                 f"{self.record.model}: this model cannot be held to an answer format ({refusals or 'ignored'}); "
                 "set program.answer_format to free, or serve an open model with engine vllm"
             )
-        self._note(choice_form=form, prefills=prefills)
 
     async def identify(self) -> ModelIdentity:
         """Ask the fixed dialogue twice, and return how the provider names the model and what it replies.

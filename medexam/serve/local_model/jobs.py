@@ -18,14 +18,7 @@ from medexam.errors import ContextLengthError, InvalidRequestError
 from medexam.model_calls import ContinuationRequest, Generation, Sampling
 from medexam.serve.chat_messages import cut_at_stop, find_thinking, is_open, whole_reply
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.logprobs import (
-    Candidates,
-    TokenPath,
-    build_logprobs,
-    choose_method,
-    common_opening,
-    split_tokens,
-)
+from medexam.serve.logprobs import Candidates, TokenPath, build_logprobs, choose_method, common_opening, split_tokens
 
 _DEFAULT_BUDGET = 512
 

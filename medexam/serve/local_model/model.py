@@ -3,6 +3,7 @@
 It knows the model, its tokenizer and its chat template. Its callers decide when to ask it and what its scores mean.
 """
 
+import hashlib
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,15 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.model_calls import ChatMessage
 from medexam.process import quiet_transformers
-from medexam.serve.chat_messages import (
-    CLOSED,
-    TemplateRules,
-    append,
-    is_open,
-    no_template,
-    probe_template,
-    template_digest,
-)
+from medexam.serve.chat_messages import CLOSED, TemplateRules, append, is_open, no_template, probe_template
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import list_switches, template_settings
@@ -67,7 +60,7 @@ class LocalModel:
         model.generation_config = type(model.generation_config)()
         self._template_settings = template_settings(spec)
         if isinstance(template := self.tokenizer.chat_template, str):
-            self.template = template_digest(template)
+            self.template = hashlib.sha256(template.encode()).hexdigest()
             if self._template_settings:
                 self._check_settings(spec)
             self.rules = probe_template(self._render, TemplateError)

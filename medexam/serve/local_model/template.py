@@ -5,6 +5,7 @@ transformers would do the same but takes seconds to import, with torch; a client
 server's. This module knows files and templates, no server.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ from tokenizers import Tokenizer
 from medexam.errors import InvalidRequestError
 from medexam.files import read_json
 from medexam.model_calls import ChatMessage
-from medexam.serve.chat_messages import template_digest
 
 _REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
 """Every template of a model that reasons has one of these: `<think>`, `reasoning_content`, `<|channel|>`."""
@@ -36,7 +36,7 @@ class LocalTemplate:
         self, template: str, tokenizer: Any, special: dict[str, str], settings: Mapping[str, Any] | None = None
     ) -> None:
         """Compile the template; `settings` is what it is told beside the messages, such as `enable_thinking`."""
-        self.template: str | None = template_digest(template)
+        self.template: str | None = hashlib.sha256(template.encode()).hexdigest()
         self.may_reason = may_reason(template)
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer

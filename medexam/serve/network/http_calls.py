@@ -35,6 +35,7 @@ from medexam.errors import (
     ContextLengthError,
     FilteredError,
     InvalidRequestError,
+    MedExamError,
     ProviderError,
     RateLimitError,
     ServerError,
@@ -163,12 +164,12 @@ def find_words(kind: str, text: str) -> re.Match[str] | None:
 
 
 @contextmanager
-def reading_reply() -> Iterator[None]:
-    """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
+def reading_reply(kind: type[MedExamError] = ServerError, way_out: str = "") -> Iterator[None]:
+    """Raise an error where a field of a reply has no value that it can have, such as an infinite number."""
     try:
         yield
     except (*MISFORMED, RecursionError) as error:
-        raise ServerError(f"the reply cannot be read: {error}") from error
+        raise kind(f"the reply cannot be read: {error}{way_out}") from error
 
 
 async def reply_object(sending: Awaitable[httpx.Response]) -> dict[str, Any]:

@@ -79,12 +79,8 @@ async def ask_again(
         pause = getattr(state.outcome.exception() if state.outcome else None, "retry_after", None)
         return backoff(state) if pause is None else min(max(float(pause), 0.0), TIMING.longest_hint_s)
 
-    patience = (
-        tenacity.stop_after_delay(TIMING.patience_s + 2 * timeout_s)
-        if patience_s is None
-        else tenacity.stop_before_delay(patience_s)
-    )
-    is_enough = tenacity.stop_any(tenacity.stop_after_attempt(TIMING.attempts), patience)
+    limit_s = TIMING.patience_s + 2 * timeout_s if patience_s is None else patience_s
+    is_enough = tenacity.stop_any(tenacity.stop_after_attempt(TIMING.attempts), tenacity.stop_before_delay(limit_s))
     retrying = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception_type(CURABLE),
         stop=lambda state: is_enough(state) or is_too_long(state.upcoming_sleep),
