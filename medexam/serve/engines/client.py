@@ -26,8 +26,8 @@ from medexam.errors import (
     ServerError,
     UnsupportedFeatureError,
 )
-from medexam.process import background_loop
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut, join_thinking
+from medexam.process import background_loop
 from medexam.serve.chat_messages import (
     CLOSED,
     CLOSING,
