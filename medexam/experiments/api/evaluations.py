@@ -29,7 +29,6 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import RunFolder, default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.experiments.track import track_runs
 from medexam.plugins import name_object
 from medexam.predictions import Status
 from medexam.process import errors_only
@@ -118,6 +117,8 @@ class Evaluate(dspy.Evaluate):
         ways_out = "or start over with fresh=True"
         plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
         is_quiet = not (self.display_progress if display_progress is None else display_progress)
+        from medexam.experiments.track import track_runs
+
         with RunProgress(disable=is_quiet) as bar:
             executor = ObjectExecutor(dspy.settings.lm, num_threads or self.num_threads)
             (stored,), stop = Runner(plan, bar, limits=self._limits, executor=executor).run()

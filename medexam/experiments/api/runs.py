@@ -12,17 +12,9 @@ from pydantic_core import to_jsonable_python
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError, SpecError
-from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.result import Comparison
-from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.entry.carry_out import carry_out, plan_spec, send_to_mlflow
 from medexam.experiments.entry.progress import Bars
-from medexam.experiments.entry.report import Report, write_files
-from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.plan.plans import Plan
-from medexam.experiments.report.current import current_run, rescored
-from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
-from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, run_paths, runs_inside
@@ -38,7 +30,10 @@ if TYPE_CHECKING:
     import dspy
     import pandas as pd
 
+    from medexam.experiments.compare.result import Comparison
+    from medexam.experiments.entry.report import Report
     from medexam.experiments.optimize.optimization import Optimization
+    from medexam.experiments.report.leaderboard import Leaderboard
 
 
 OnePart: TypeAlias = "str | Mapping[str, Any] | Spec | dspy.Module | dspy.BaseLM"
@@ -119,11 +114,15 @@ class Run(Displayed):
         """Ask its pending questions, failed ones included, under its own spec; return the run as it is then."""
         if self.complete:
             return self
+        from medexam.experiments.plan.planner import plan_resume
+
         plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
         return _ask(plan, track=True, limits=limits, progress=progress)[0]
 
     def blocks(self) -> list[Block]:
         """Show the scores, with the breakdowns and details of `medexam report`."""
+        from medexam.experiments.report.run_blocks import run_blocks
+
         return run_blocks(self.stored)
 
     def __repr__(self) -> str:
@@ -157,12 +156,16 @@ class Runs(Displayed, UserList[Run]):
         """Whether every question of every run is scored."""
         return self.stop is None and all(run.complete for run in self)
 
-    def board(self) -> Leaderboard:
+    def board(self) -> "Leaderboard":
         """Rank the models over the benchmarks of these runs, as `medexam board` does."""
+        from medexam.experiments.report.leaderboard import make_leaderboard
+
         return make_leaderboard([run.stored for run in self])
 
     def blocks(self) -> list[Block]:
         """Show the overview of `medexam run`."""
+        from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
+
         runs = [run.stored for run in self]
         return [*overview_blocks(runs), *pending_blocks(runs)] if runs else ["no runs"]
 
@@ -248,6 +251,8 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
     """
     if isinstance(run, Run) and not metrics:
         return run
+    from medexam.experiments.report.current import current_run, rescored
+
     path = _run_path(run, runs_dir)
     folder, *others = find_runs([path])
     if others:
@@ -260,6 +265,8 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
 
     One that cannot be read is told on standard error and left out.
     """
+    from medexam.experiments.report.current import current_run
+
     runs = []
     for child in runs_inside(_runs_dir(runs_dir)):
         try:
@@ -275,7 +282,7 @@ def compare(
     reading: Reading | None = None,
     runs_dir: str | Path | None = None,
     **sections: Any,
-) -> Comparison:
+) -> "Comparison":
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
     With `reading`, read the replies of all runs so. `sections` are the flags of `medexam compare` that ask for more,
@@ -284,6 +291,9 @@ def compare(
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with, or if no
     package adds a section.
     """
+    from medexam.experiments.compare.further import find_further
+    from medexam.experiments.compare.runs import compare_runs, find_compared
+
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([_run_path(run, runs_dir) for run in runs])
     return compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
@@ -299,7 +309,7 @@ def report(
     metrics: Sequence[str] = (),
     by: Sequence[str] = (),
     runs_dir: str | Path | None = None,
-) -> Report:
+) -> "Report":
     """Build the report on stored runs, which shows itself; asks no model.
 
     `html` is a file for one page with tables, pictures and every question, `markdown` one for the report as Markdown,
@@ -307,6 +317,8 @@ def report(
     .png. `metrics` are those of `load_run`. `by` are columns to break scores down by, as `--by` takes them. Raises
     `SpecError` if no table holds all runs, and `RunFolderError` if a file cannot be written.
     """
+    from medexam.experiments.entry.report import Report, write_files
+
     sources = [*(runs if isinstance(runs, Runs) else [runs]), *others]
     new_report = Report([load_run(source, runs_dir=runs_dir, metrics=metrics).stored for source in sources], by=by)
     files = {"html": html, "plots": plots, "markdown": markdown, "latex": latex}

@@ -11,7 +11,6 @@ import yaml
 
 from medexam.errors import DatasetError, EngineError, SpecError, TrackingError
 from medexam.experiments.plan.cells import PlannedCell
-from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
@@ -78,6 +77,8 @@ def plan_spec(
         entries.append((document, {**shared, **changes, **overrides}))
     if not entries:
         raise SpecError("no spec is given: give one or more")
+    from medexam.experiments.plan.planner import plan_experiment
+
     plans, cells = list[Plan](), dict[object, PlannedCell]()
     for document, changes in entries:
         settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}

@@ -23,7 +23,6 @@ import dspy
 from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
 from medexam.programs.lm import EngineLM
-from medexam.serve.build import known_model
 
 _LEFT_BEHIND = frozenset(
     {
@@ -109,6 +108,8 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
         case Path() if value.is_file():
             return {"file": hashlib.sha256(value.read_bytes()).hexdigest()}
         case EngineLM() if value.spec is not None:
+            from medexam.serve.build import known_model
+
             return {**known_model(value.spec), "settings": model_settings(value)}
         case dspy.SignatureMeta():
             fields = {

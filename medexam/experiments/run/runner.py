@@ -34,7 +34,7 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.process import gc_seldom, quiet_dspy
 from medexam.programs.lm import build_lm, in_bulk
-from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.serve import Engine, EngineInfo
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -54,6 +54,8 @@ class Executor:
         self, planned: PlannedCell, observer: RunProgress, needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
+        from medexam.serve import build_engine
+
         for model in planned.models.values():
             if model not in self._engines:
                 observer.engine_starts(model)

@@ -25,7 +25,6 @@ from medexam.model_identity import Answerer, ModelIdentity
 from medexam.plugins import __version__
 from medexam.predictions import Prediction, Status
 from medexam.serve import EngineInfo
-from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.specs import ModelSpec
 from medexam.specs.base import describe_faults
 
@@ -105,6 +104,8 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     if not model.is_billed:
         return None
     try:
+        from medexam.serve.engines.litellm_calls import get_litellm
+
         info = get_litellm().get_model_info(model.name)
     except Exception:  # litellm raises nothing more special for a model that its list lacks
         return None

@@ -19,7 +19,6 @@ from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, LIMITS
-from medexam.serve.engines.provider import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
 IN_FLIGHT = 64
@@ -98,6 +97,8 @@ class DSPyModelEngine(LookedAtModel):
 
     def __init__(self, lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> None:
         """Ask `lm`; raises for what it cannot give, as `build_engine` does, and for settings that no request holds."""
+        from medexam.serve.engines.provider import check_needs
+
         check_needs(spec, needs)
         if needs.guided:
             raise AnswerFormatError(
