@@ -57,7 +57,13 @@ def load_example_set(spec: DatasetSpec) -> TaskSet:
 
 def build_example_set(spec: DatasetSpec, records: Iterable[ExampleRecord], files_digest: str) -> TaskSet:
     """Build the set of these examples, in their order."""
-    tasks = [(_show(record, spec), TaskGold(answers=_lines(record.labels))) for record in records]
+    tasks = [
+        (
+            Task(key=record.key, group="all", language=spec.language, question="\n".join(_lines(record.inputs))),
+            TaskGold(answers=_lines(record.labels)),
+        )
+        for record in records
+    ]
     return TaskSet(
         name=spec.name,
         language=spec.language,
@@ -69,10 +75,6 @@ def build_example_set(spec: DatasetSpec, records: Iterable[ExampleRecord], files
         golds={task.key: gold for task, gold in tasks},
         files_digest=files_digest,
     )
-
-
-def _show(record: ExampleRecord, spec: DatasetSpec) -> Task:
-    return Task(key=record.key, group="all", language=spec.language, question="\n".join(_lines(record.inputs)))
 
 
 def _lines(fields: Mapping[str, Any]) -> tuple[str, ...]:

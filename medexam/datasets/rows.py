@@ -127,30 +127,10 @@ class TaskReading:
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
 _LATIN = "ABCDEFGHIKLMNOPQRSTUWXYZabcdefghiklmnopqrstuwxyz"
 _GREEK = "ΑΒΧΔΕΦΓΗΙΚΛΜΝΟΠΘΡΣΤΥΩΞΨΖαβχδεφγηικλμνοπθρστυωξψζ"
-_OTHERS = {
-    0x2D: "−",  # noqa: RUF001
-    0xA3: "≤",
-    0xA5: "∞",
-    0xAB: "↔",
-    0xAC: "←",
-    0xAD: "↑",
-    0xAE: "→",
-    0xAF: "↓",
-    0xB0: "°",
-    0xB1: "±",
-    0xB3: "≥",
-    0xB4: "×",  # noqa: RUF001
-    0xB7: "•",
-    0xB9: "≠",
-    0xBA: "≡",
-    0xBB: "≈",
-    0xDB: "⇔",
-    0xDE: "⇒",
-    0xE0: "→",
-}
-"""Code -> sign. Of Symbol but for 0xE0, the arrow of Wingdings that Word makes of `-->`."""
-SIGNS = {chr(0xF000 + ord(latin)): greek for latin, greek in zip(_LATIN, _GREEK, strict=True)}
-SIGNS |= {chr(0xF000 + code): sign for code, sign in _OTHERS.items()}
+_CODES = "\x2d\xa3\xa5\xab\xac\xad\xae\xaf\xb0\xb1\xb3\xb4\xb7\xb9\xba\xbb\xdb\xde\xe0"
+_OTHERS = "−≤∞↔←↑→↓°±≥×•≠≡≈⇔⇒→"  # noqa: RUF001
+"""Of Symbol but for the last, the arrow of Wingdings that Word makes of `-->`."""
+SIGNS = {chr(0xF000 + ord(code)): sign for code, sign in zip(_LATIN + _CODES, _GREEK + _OTHERS, strict=True)}
 """Private-use character -> what it stands for. The letters are Symbol's, whose Greek ones lie on Latin keys."""
 _TABLE = str.maketrans(SIGNS)
 

@@ -115,17 +115,16 @@ _SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑�
 _SPEAKS = (
     r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?(?:PICTURE)\b|\b(?:PICTURE)\W+(?:below|above|shown|attached|adjunta|\d)"
 )
-_CUE = r"(?:^|\W)(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001
-"""What says which option is right, at the end of a text."""
+_CUE = r".*\b{}(?:\s\w+){0,2}\W+(\w.*)"
+"""What says which option is right, at the end of a line."""
 _LABELLED_LINE = re.compile(r"\n\s*[(\[]?[A-Za-z][)\].:]\s")
 """A line within an option that begins as another option does."""
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
 _SHORT = 30
 """Characters of a context that may be none."""
-_NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
 _COUNTING = re.compile(r"\s*([A-Za-z _-]{0,20}?)(\d{1,9})\s*")
-"""A number; and what numbers a row, perhaps behind a word."""
+"""What numbers a row, perhaps behind a word."""
 _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
 _BY_CHANCE = 3
@@ -225,22 +224,20 @@ def _account_for(
         pattern("file").search(text) or plain_name(text) in hints["media"] for text in different
     ):
         return f"{len(rows):,} rows have {examples}"
-    if "explanation" in kinds:
+    if "explanation" in kinds and 2 * len(rows) >= len(draft.sample.rows):
         return "ignored: an explanation"
     letters = {ascii_uppercase[place] for row in questions.values() for place in range(len(row.question.options))}
     if "points" not in kinds and len(different) >= _BY_CHANCE and letters.issuperset(different):
         right = [ascii_uppercase[(questions[n].gold or 0) - 1] if n in questions else "" for n, _ in rows]
         return "ignored: says what the answer says" if right == texts else f"names options: {examples}"
     length = sum(len(text.split()) for text in texts) / len(texts)
-    is_plain = "harmless" in kinds and "needed" not in kinds
+    is_plain = "harmless" in kinds and words <= {*hints["harmless"], *hints["beside"]}
     if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
         return f"ignored: {different[0]:.40} in all rows"
     if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
         return "ignored: repeats what is shown"
-    is_number = all(_NUMBER.fullmatch(str(value)) for _, values in rows for value in values)
-    is_topic = is_plain or plain_name(path).rpartition("_")[2] in hints["harmless"]
-    is_topic = is_topic or ("harmless" in kinds and is_number)
-    if is_topic and length <= _LONGEST_TOPIC:
+    sentences = sum(len(text.split()) > _LONGEST_CONSTANT and text.rstrip()[-1:] in ".?!。" for text in texts)
+    if is_plain and length <= _LONGEST_TOPIC and 2 * sentences < len(texts):
         return "ignored: its name is harmless"
     counts = [(match[1], int(match[2])) for match in map(_COUNTING.fullmatch, texts) if match]
     is_count = len(counts) == len(texts) == len(draft.sample.rows) and counts == sorted({*counts}) and counts[0][1] < 2
@@ -344,22 +341,28 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if any(len(options[number]) > _BY_CHANCE for number in labelled) or 2 * len(labelled) >= len(rows):
         facts = f"{len(labelled):,} rows have options after letters; marks: labels cuts them"
         yield "labels", f"{facts}: {show(labelled[0])}"
-    telling = sum(map(_tells_in_stem, some))
-    sign = _find_telltale(some)
+    telling = sum(map(_tells_answer, some))
     if telling > 2 and 2 * telling >= len(some):
-        yield "signs", f"{telling:,} of {len(some):,} questions begin or end in what the right option is called"
-    elif sign is not None:
-        yield "signs", f"only right options have {sign!r}"
+        yield "signs", f"{telling:,} questions begin or end in what the right option is called, or name it alone"
+    elif sign := _find_telltale(some):
+        yield "signs", f"right or wrong options alone have {sign!r}"
 
 
-def _tells_in_stem(row: Row) -> bool:
-    """Return whether a question begins or ends in the letter, the number or the text of a right option."""
-    stem = row.question.stem.casefold().strip(" .()[]")
-    words = stem.split() or [""]
-    right = [option for option in row.question.options if option.number in (row.gold, *row.others)]
-    names = {name for each in right for name in (str(each.number), ascii_lowercase[each.number - 1])}
-    texts = tuple(each.text.casefold().rstrip(" .") for each in right)
-    return not names.isdisjoint(word.strip("()[].") for word in (words[0], words[-1])) or stem.endswith(texts)
+def _tells_answer(row: Row) -> bool:
+    """Return whether a question begins or ends in what a right option is called, or names it alone with its context."""
+    stem, right = row.question.stem.casefold().strip(" .()[]"), {row.gold, *row.others}
+    shown = f"{row.question.context or ''} {row.question.stem}"
+    # `A man` names no option.
+    letters = re.findall(r"\b(?!A [a-z\d])[A-T]\b", shown)
+    ends = {*re.findall(r"^\w+(?![\w-]|\.\d)|(?<![\w.,-])\w+$", stem)}
+    options = [
+        (each.number, ascii_uppercase[each.number - 1], each.text.casefold().rstrip(" ."))
+        for each in row.question.options
+    ]
+    called = {n for n, letter, text in options if ends & {letter.lower(), str(n)} or stem.endswith(text)}
+    lettered = {n for n, letter, _ in options if letter in letters}
+    named = {n for n, _, text in options if len(text) > _BY_CHANCE and text in shown.casefold()}
+    return bool(called & right) or right in (lettered, named)
 
 
 def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
@@ -372,25 +375,37 @@ def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
     yield from (text for text in (row.question.stem, *options) if text.count('"') % 2 and '"' in (text[0], text[-1]))
     yield from (text for text in options if "\n" in text and _LABELLED_LINE.search(text))
-    for text in (row.question.stem, options[-1]):
-        cue = pattern("cue", _CUE).search(text) if ":" in text or "：" in text else None  # noqa: RUF001
+    last_words = {name.rpartition(" ")[2] for name in names}
+    for line in f"{row.question.stem}\n{options[-1]}\n{context}".splitlines():
+        # Few lines end in the name of an option.
+        is_named = last_words.issuperset(re.findall(r"\w+", line[-30:].casefold())[-1:])
+        cue = pattern("says", _CUE).match(line) if is_named else None
         if cue is not None and cue[1].strip("()[]. ").casefold() in names:
-            yield cue[0].strip()
+            yield line
     if context and len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:
         yield context
 
 
-def _find_telltale(rows: Sequence[Row]) -> str | None:
-    """Find what stands at the beginning or end of right options alone, in at least half of the rows."""
+def _find_telltale(rows: Sequence[Row]) -> str:
+    """Find what half of the right options alone, or of the wrong ones, begin or end in; an empty text if nothing."""
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for row in rows:
         for option in row.question.options:
             text, words = option.text, option.text.split()
-            ends = {words[0], words[-1], " ".join(words[-2:])} if len(words) > 1 else set()
-            ends |= {"capital letters"} if text.isupper() and len(text) > 3 else set()
-            ends |= {end for end in (text[:1], text[-1:]) if not end.isalnum() and len(text) > 1}
-            (right if option.number in (row.gold, *row.others) else wrong).update(ends)
-    often = [(token, times) for token, times in right.items() if token not in wrong]
-    token, times = max(often, key=lambda pair: (pair[1], len(pair[0]), pair[0]), default=("", 0))
-    return token if times > 2 and 2 * times >= len(rows) else None
+            # What an option has not is an empty text, which all have.
+            kinds = {"capital letters" * text.isupper(), "a small first letter" * text[0].islower()}
+            signs = {end for end in (text[0], text[-1]) if not end.isalnum() and len(text) > 1}
+            signs |= {words[0], words[-1], " ".join(words[-2:])} if len(words) > 1 else set()
+            (right if option.number in (row.gold, *row.others) else wrong).update(
+                {"", *signs, *(kinds if len(text) > 3 else ())}
+            )
+    often = [
+        (times, len(token), token)
+        for having, others in ((right, wrong), (wrong, right))
+        for token, times in having.items()
+        if token not in others
+        and times > 2
+        and (2 * times >= having[""] or (times > _BY_CHANCE and not token[-1].isalnum()))
+    ]
+    return max(often, default=(0, 0, ""))[2]

@@ -47,6 +47,8 @@ _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
 _FEW_WORDS, _PASSAGE_WORDS, _TOPIC_WORDS = 5, 30, 6
 """Words of a context on average, at least, and of one that may be a source; and of a topic, at most."""
+_LONGEST_KEY = 60
+"""Characters of a text that only says which option is right."""
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
@@ -314,7 +316,7 @@ def _check(draft: Proposal, field: str, column: str) -> str:
 
 
 def _tells_answer(draft: Proposal, column: str) -> str:
-    """Return why a context is not shown, if it tells the right answer in nearly all rows; ask if it may."""
+    """Return why a context is not shown, if it tells right answers."""
     try:
         rows = () if draft.open else parse_choice(draft.sample, draft.spec(draft.columns))[0].rows
     except DatasetError:
@@ -326,14 +328,9 @@ def _tells_answer(draft: Proposal, column: str) -> str:
         right = tuple(each.text.casefold() for each in row.question.options if each.number in (row.gold, *row.others))
         behind = [match[1] for match in pattern("says", _SAYS).finditer(text)]
         says += text in right or any(each.startswith(right) or re.match(r"[a-j\d]\b", each) for each in behind)
-    if not says:
-        return ""
-    draft.agreeing.append(column)
-    fact = f"tells the right answer in {says:,} of {len(texts):,} rows"
-    if says < _MOST * len(texts):
-        draft.ask("context", f"{column} if it is to be shown: it {fact}")
-        return ""
-    return fact
+    if says >= _MOST * len(texts) and max(map(len, texts.values())) <= _LONGEST_KEY:
+        draft.agreeing.append(column)
+    return f"tells the right answer in {says:,} of {len(texts):,} rows" if says else ""
 
 
 def _read(draft: Proposal) -> None:
@@ -341,9 +338,9 @@ def _read(draft: Proposal) -> None:
     columns, table = draft.columns, draft.table
     if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.notes.append("options: at the end of the question")
-    if not {*draft.open} <= {"columns.context"}:
+    if draft.open:
         return
-    spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
+    spec = draft.spec(columns)
     answer = ", ".join(draft.read_from("answer")) or "the key"
     try:
         if draft.kind == "choice":

@@ -381,6 +381,7 @@ def _read_excel(path: Path) -> RawTable:
     extras: dict[str, list[Any]] = {
         "pictures": [name for name in zipfile.ZipFile(path).namelist() if name.startswith("xl/media/")],
         "hidden rows": [number for number, _ in rows if sheet.row_dimensions[number].hidden],
+        "hidden columns": [name for name, each in sheet.column_dimensions.items() if each.hidden],
         "struck texts": [cell for _, cells in rows for cell in cells if cell.value and cell.font.strike],
         "comments": [cell for _, cells in rows for cell in cells if cell.comment],
     }
