@@ -2,9 +2,9 @@
 
 from dspy.lm15 import Message, Request, Response, Usage
 
+from medexam.dspy_requests import CHOICE
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo
-from medexam.serve.contract import CHOICE
 
 
 class Echo:

@@ -184,12 +184,12 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
     if others := template.keys() - {"help", "parameters", *(("calls",) if calls else ("asks", "steps"))}:
         raise KeyError(*others)
-    fields: Tree = {}
+    fields: Tree = {"kind": (Literal[kind], kind)}
     for name, source in {} if calls else list_settings(template["asks"]).items():
         field = source.model_fields[name]
         is_prompt = name == "prompt" and template["asks"] != "task"
         fields[name] = (str | Path, "paper") if is_prompt else (field.annotation, field)
-    fields |= {name: _field(parameter) for name, parameter in parameters.items()} | {"kind": (Literal[kind], kind)}
+    fields |= {name: _field(parameter) for name, parameter in parameters.items()}
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
     title = "".join(word.capitalize() for word in path.stem.split("_"))
