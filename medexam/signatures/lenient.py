@@ -72,7 +72,8 @@ def _statements(reply: str, write: Callable[[str], str], *, reasoned: bool) -> I
             place, is_bare = _read_sentence(signs, start, end, opens=begins, alone=begins or ends)
             if place is None or (is_bare and (is_item or (reasoned and names(signs[start:end], "correct")))):
                 continue
-            is_ended = signs[:end].rstrip(" \"')]}")[-1:] == "."
+            # A window: what stands before it would be copied for each sentence.
+            is_ended = signs[max(0, end - 40) : end].rstrip(" \"')]}").endswith(".")
             remainder = "\n".join([signs[end:], *pieces[number + 1 :]]) if remainder is None else remainder
             yield place, begins, is_ended, remainder
 
@@ -132,6 +133,7 @@ def _join_clauses(clauses: Iterable[str]) -> tuple[int | None, bool]:
     return (stated.pop() if len(stated) == 1 else _UNCLEAR) if stated else None, is_bare
 
 
+@lru_cache(maxsize=256)
 def _read_clause(clause: str) -> tuple[str, set[int], bool]:
     """Return what a clause does with its options, their places, and whether it begins against the one before."""
     places: set[int] = set()

@@ -55,12 +55,20 @@ def split_thinking(reply: str) -> tuple[str | None, str]:
     `</think>` alone; everything before it is thinking. A block that was never closed is thinking to the end: such a
     reply was cut off before it said anything.
     """
-    if channels := list(_CHANNEL.finditer(reply)):
-        return _split_channels(channels)
-    if _MARK.search(reply) is None:
-        return None, reply
     thinking: list[str] = []
     content: list[str] = []
+    # gpt-oss's channels; what is called is neither thought nor said. A commentary is said if nothing is final, and vLLM
+    # too takes one before the final message for thinking.
+    if channels := [(*one["head"].strip().partition(" ")[::2], one["text"]) for one in _CHANNEL.finditer(reply)]:
+        is_final = any(name == "final" for name, *_ in channels)
+        for name, recipient, text in channels:
+            if name == "final" or (name == "commentary" and not recipient and not is_final):
+                content.append(text)
+            elif name == "analysis" or (name == "commentary" and not recipient):
+                thinking.append(text)
+        return "\n".join(thinking).strip() or None, "".join(content).strip()
+    if _MARK.search(reply) is None:
+        return None, reply
     place, inside = 0, False
     reply = _MEDGEMMA.sub("", reply)
     for mark in _MARK.finditer(reply):
@@ -93,19 +101,3 @@ def end_turn(text: str) -> str:
         text = text[opening.end() :]
     end = _TURN_END.search(text)
     return text if end is None else text[: end.start()]
-
-
-def _split_channels(channels: list[re.Match[str]]) -> tuple[str | None, str]:
-    """Split gpt-oss's channels: what is called is neither thought nor said; a commentary is said if nothing is final.
-
-    vLLM too takes a commentary before the final message for thinking.
-    """
-    parts = [(*channel["head"].strip().partition(" ")[::2], channel["text"]) for channel in channels]
-    is_final = any(name == "final" for name, *_ in parts)
-    thinking, content = [], []
-    for name, recipient, text in parts:
-        if name == "final" or (name == "commentary" and not recipient and not is_final):
-            content.append(text)
-        elif name == "analysis" or (name == "commentary" and not recipient):
-            thinking.append(text)
-    return "\n".join(thinking).strip() or None, "".join(content).strip()
