@@ -75,7 +75,7 @@ def _sampling(model: ModelSpec, max_tokens: Any, *, draws: bool) -> dict[str, An
     return {"sampling": {"temperature": model.temperature, "max_tokens": max_tokens, "seed": seed, **drawing}}
 
 
-def digest(facts: Mapping[str, Any]) -> str:
+def digest(facts: object) -> str:
     """Compute twelve hexadecimal digits, ample for the runs of one folder, over the canonical JSON of `facts`."""
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]

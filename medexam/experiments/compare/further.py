@@ -82,22 +82,19 @@ def find_together(rule: Combine, compared: ComparisonScope) -> ComparisonSection
     rows = [
         TableRun(name, {"Run": name}, each, is_best=False) for name, each in zip(names, paired.metrics, strict=True)
     ]
-    tables = overall_tables(compared.benchmark, paired, rows)
     pairs = paired_document(paired, items.golds, ["", *compared.run_keys])["pairs"]
     document = {
         "combine": rule,
         "metrics": paired.metrics[0].model_dump(mode="json"),
         "pairs": {pair.pop("run"): pair for pair in pairs},
     }
-    titled = [replace(table, title=f"Ensemble: {table.title}") for table in tables]
+    titled = [
+        replace(table, title=f"Ensemble: {table.title}") for table in overall_tables(compared.benchmark, paired, rows)
+    ]
     return ComparisonSection("ensemble", pair_sentences(paired, names), document, titled)
 
 
-_PHRASES: dict[Told, str] = {
-    "equivalent": "is equivalent to",
-    "not equivalent": "is not equivalent to",
-    "not shown": "is not shown to be equivalent to",
-}
+_PHRASES: dict[Told, str] = {"equivalent": "is", "not equivalent": "is not", "not shown": "is not shown to be"}
 
 
 def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSection:
@@ -115,8 +112,9 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
         verdicts.append(of_views.pop() if len(of_views) == 1 else "not shown")
     results = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
     sentences = [
-        f"{name} {_PHRASES[verdict]} {baseline} within {_points(margin)}: {signed(pair.first.difference)}, p "
-        f"{equals(p)} of two one-sided tests (Tango's score test){' after Holm' if len(names) > 1 else ''}."
+        f"{name} {_PHRASES[verdict]} equivalent to {baseline} within {_points(margin)}: "
+        f"{signed(pair.first.difference)}, p {equals(p)} of two one-sided tests (Tango's score test)"
+        f"{' after Holm' if len(names) > 1 else ''}."
         for name, pair, _, p, verdict in results
     ]
     documents = {

@@ -56,8 +56,7 @@ def run_noise(folder: RunFolder) -> Noise | None:
         return None
     data = load_items(folder)
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=data.in_words)
-    keys = [item.key for item in data.questions]
-    return measure_repeats(benchmark, folder, data, keys, folder.read_predictions())
+    return measure_repeats(benchmark, folder, data, [item.key for item in data.questions], folder.read_predictions())
 
 
 def describe_noise(name: str, noise: Noise) -> str:
@@ -117,9 +116,7 @@ _ROUNDED = 0.05
 
 
 def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
-    """Do the same for these runs and those of their digests in the folders that hold them; pairs of others are left
-    out.
-    """
+    """Name such pairs of these runs, and of these with others of their digests in the folders that hold them."""
     folders = {run.folder.path: (run.folder, run.record) for run in runs}
     for run in runs:
         for path in sorted(run.folder.path.parent.glob(f"*-{run.record.spec_digest}*")):

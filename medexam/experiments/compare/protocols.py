@@ -4,13 +4,13 @@ Everything is read from the run folder. Of an imported run it is what the harnes
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from medexam.experiments.compare.result import ComparisonScope, ComparisonSection
 from medexam.experiments.store.run_folder import RunRecord
+from medexam.specs.identity import digest
 from medexam.tables import Table
 
 NOT_TOLD = "not told"
@@ -40,12 +40,6 @@ def read_protocol(record: RunRecord, environment: Mapping[str, Any]) -> Protocol
     }
 
 
-def digest_of(value: object) -> str:
-    """Compute a short digest of anything JSON-ready, by which two values are known to be equal."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
 def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     """Describe the protocol of a run that medexam has asked."""
     identity, program, model = record.identity, record.cell.program, record.identity.get("model") or {}
@@ -59,9 +53,9 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     fields = {
         "harness": f"medexam {environment.get('medexam')}, commit {str(environment.get('git_commit'))[:_DIGITS]}",
         "program": f"{program.label}, reader version {identity['reader_version']}",
-        "prompt": f"{getattr(program, 'prompt', '')} {digest_of(words)}".strip() if words else NONE,
-        "demonstrations": f"{count}digest {digest_of(examples)}" if examples else NONE,
-        "passages": f"{retriever.get('kind')}, digest {digest_of(retriever)}" if retriever else NONE,
+        "prompt": f"{getattr(program, 'prompt', '')} {digest(words)}".strip() if words else NONE,
+        "demonstrations": f"{count}digest {digest(examples)}" if examples else NONE,
+        "passages": f"{retriever.get('kind')}, digest {digest(retriever)}" if retriever else NONE,
         "answer": _join(
             (name, parts.get(name)) for name in ("answer_format", "answer_form", "read", "orders", "samples")
         )
@@ -124,5 +118,4 @@ def protocol_table(title: str, names: Sequence[str], protocols: Sequence[Protoco
     """Show protocols side by side, a row a thing that can change a number."""
     rows = tuple((setting, *(each[setting] for each in protocols)) for setting in protocols[0])
     caption = "Equal digests are equal texts. An imported run shows what its harness's files state."
-    headers = ("What", *names)
-    return Table(title, headers, rows, text_columns=len(headers), caption=caption)
+    return Table(title, ("What", *names), rows, text_columns=1 + len(names), caption=caption)

@@ -66,8 +66,6 @@ class ComparisonSection:
 
 Finder = Callable[[ComparisonScope], ComparisonSection | None]
 """Finds a part; None if the runs have nothing for it."""
-
-
 DROPPED = {
     "not_in_every_run": "not in every run",
     "failed": "failed in at least one",

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from medexam.experiments.compare.protocols import digest_of, read_protocol
+from medexam.experiments.compare.protocols import read_protocol
 from medexam.experiments.report.markdown import render_latex, render_markdown
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.results import Measure
 from medexam.measures.shown import name_measure
+from medexam.specs.identity import digest
 from medexam.tables import NONE, Table, decimal, percent, with_interval
 
 _CAPTION = (
@@ -147,7 +148,7 @@ def _score(run: StoredRun) -> dict[str, Any]:
         "interval": measure.interval,
         "n": run.metrics.n,
         "status": run.status,
-        "protocol": digest_of(protocol),
+        "protocol": digest(protocol),
         "date": _date(run),
     }
 
@@ -158,8 +159,8 @@ def _name_columns(runs: Sequence[StoredRun]) -> list[str]:
     names: dict[tuple[str, frozenset[str]], str] = {}
     for label, questions in dict.fromkeys(keys):
         others = {other for other_label, other in keys if other_label == label} - {questions}
-        digest = f", {digest_of(sorted(questions))[:6]}" if len(questions) in map(len, others) else ""
-        names[label, questions] = f"{label} ({len(questions):,}{digest})" if others else label
+        short_digest = f", {digest(sorted(questions))[:6]}" if len(questions) in map(len, others) else ""
+        names[label, questions] = f"{label} ({len(questions):,}{short_digest})" if others else label
     return [names[key] for key in keys]
 
 

@@ -11,7 +11,6 @@ from medexam.experiments.report.run_tables import (
     describe_settings,
     describe_state,
     describe_warnings,
-    facet_tables,
     failure_tables,
     label_runs,
     overview_tables,
@@ -22,7 +21,7 @@ from medexam.experiments.report.run_tables import (
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.evidence.kinds import evidence_tables
-from medexam.measures.tables import headline, matrices
+from medexam.measures.tables import breakdowns, headline, matrices
 from medexam.tables import Table
 
 
@@ -44,7 +43,7 @@ def run_blocks(run: StoredRun, extra: Sequence[Block] = ()) -> list[Block]:
         headline(run.metrics),
         *findings([run]),
         *own_tables([run]),
-        *facet_tables(run),
+        *breakdowns(run.benchmark, run.metrics),
         *extra,
         *cost_tables([run]),
         *evidence_tables(run.metrics.evidence),
@@ -60,7 +59,7 @@ def report_blocks(runs: Sequence[StoredRun], extra: Sequence[Block] = (), by: Se
         replace(table, title=f"{run.title}: {table.title}")
         for run in runs
         if not run.benchmark.right_or_wrong
-        for table in facet_tables(run)
+        for table in breakdowns(run.benchmark, run.metrics)
     ]
     matrix_tables = facet_matrices(runs, by) if by else []
     return [*overview_blocks(runs), *describe_warnings(runs), *matrix_tables, *extra, *each, *pending_blocks(runs)]

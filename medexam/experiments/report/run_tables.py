@@ -10,7 +10,7 @@ from medexam.experiments.compare.runs import label_rows, run_names
 from medexam.experiments.store.environment import describe_answerers, read_models
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
-from medexam.measures.tables import TableRun, breakdowns, legend, overview
+from medexam.measures.tables import TableRun, legend, overview
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
 from medexam.text import shorten
@@ -165,11 +165,6 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
     table = overview(label_runs(runs)[0], table_runs(runs))
     caption = legend(runs[0].benchmark, [run.metrics for run in runs])
     return replace(table, caption=f"{caption} {BOLD}" if table.best else caption)
-
-
-def facet_tables(run: StoredRun) -> list[Table]:
-    """Build tables of the scores of one run by each facet."""
-    return breakdowns(run.benchmark, run.metrics)
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:

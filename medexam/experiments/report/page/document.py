@@ -32,7 +32,6 @@ from medexam.experiments.report.run_tables import (
     describe_settings,
     describe_state,
     describe_warnings,
-    facet_tables,
     failure_tables,
     find_added_tables,
     merge_notes,
@@ -42,6 +41,7 @@ from medexam.experiments.report.shown import Block
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
 from medexam.measures.evidence.kinds import evidence_tables
+from medexam.measures.tables import breakdowns
 from medexam.plugins import __version__
 from medexam.tables import NONE, Table, six_digits
 
@@ -151,7 +151,7 @@ class Section(NamedTuple):
 def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Sequence[Table]) -> list[Section]:
     """Build every section below the questions; `names` tell the runs apart; `added` are tables of packages."""
     several = len(runs) > 1
-    facets = [facet_tables(run) for run in runs]
+    facets = [breakdowns(run.benchmark, run.metrics) for run in runs]
     details = [
         Section(name, [*(tables if several else ()), *evidence_tables(run.metrics.evidence), describe_settings(run)])
         for run, name, tables in zip(runs, names, facets, strict=True)
