@@ -156,10 +156,8 @@ def send_to_mlflow(
     """
     if not track:
         return None
-    from medexam.experiments.store.items import release_memory
     from medexam.experiments.track import default_tracking_uri
 
-    release_memory()
     uri = track if isinstance(track, str) else default_tracking_uri(runs_dir)
     try:
         copies = send(*arguments, tracking_uri=uri)

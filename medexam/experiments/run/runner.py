@@ -154,9 +154,10 @@ class Runner:
                 folder.create()
                 with folder.locked():
                     is_interrupted = await self._run_cell(planned)
-                    release_memory()
+                    release_memory(planned.question_set.questions)
                     run = None if planned.pending or metrics else fresh_run(folder)
                     self._runs.append(run or score_cell(folder, planned.question_set, code=metrics))
+                    release_memory(planned.question_set.questions)
                 self._observer.cell_ends(self._runs[-1])
                 if is_interrupted:
                     return Stop.INTERRUPTED
@@ -195,7 +196,7 @@ class Runner:
         planned = planned.in_blocks()
         # Nothing that holds the plan holds its questions any longer.
         vars(held).update(question_set=planned.question_set, pending=planned.pending)
-        release_memory()
+        release_memory(planned.question_set.questions)
         before = folder.read_environment()
         if before and not planned.pending:
             return False

@@ -12,7 +12,7 @@ import ctypes
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
@@ -186,10 +186,12 @@ class StoredItems(Sequence[Any]):
         return list(self)[place]
 
 
-def release_memory() -> None:
-    """Give back to the system what is free, where the C library does so on request: glibc holds tens of MB."""
+def release_memory(questions: Sized) -> None:
+    """Give back what is free after many questions, where the C library does so on request: glibc holds tens of MB."""
+    # It takes a while in a large process, so that few questions are not worth it.
     with suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        if len(questions) >= MANY:
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 # A part of a file is let go by who asked for it.
