@@ -45,6 +45,7 @@ from medexam.measures.results import ItemScores, Unit
 from medexam.model_calls import Reading
 from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read
+from medexam.process import gc_seldom
 from medexam.questions import AnySet, Item
 from medexam.specs.identity import distinct_labels
 from medexam.tables import NONE
@@ -81,6 +82,7 @@ def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
 
 # A page compares the same runs in its table and in its plot.
 @keep(worth=lambda _: True)
+@gc_seldom()
 def compare_runs(
     folders: tuple[RunFolder, ...], finders: tuple[Finder, ...] = (), reading: Reading | None = None
 ) -> Comparison:
@@ -118,6 +120,7 @@ def compare_runs(
 
 
 @keep(worth=lambda _: True)
+@gc_seldom()
 def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -> ComparisonScope:
     """Find which items the runs share, and their paired statistics; arguments and errors are those of `compare_runs`.
 

@@ -30,7 +30,7 @@ from medexam.experiments.plan.lookup import NearestDemonstrations
 from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
 from medexam.experiments.store.environment import MODELS, admit
 from medexam.plugins import load_object
-from medexam.process import errors_only, quiet_dspy
+from medexam.process import errors_only, gc_seldom, quiet_dspy
 from medexam.programs.lm import build_lm
 from medexam.programs.wrapping import WithNearest
 from medexam.serve import Engine, build_engine
@@ -95,7 +95,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         trials = Trials(plan, optimization, metered[0].answerer, meter, bars)
-        with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS):
+        with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS), gc_seldom():
             work = asyncio.ensure_future(asyncio.to_thread(compile_program, plan, trials, prompt_lm))
             await _follow(work, optimization, meter, bars)
         if changes := [change for engine in engines for change in await find_changes(engine)]:

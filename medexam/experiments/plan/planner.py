@@ -32,6 +32,7 @@ from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source, load_object
+from medexam.process import gc_seldom
 from medexam.questions import AnySet, Language, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.build import known_model, with_served_name
@@ -279,7 +280,8 @@ def _describe_model(spec: ModelSpec, *, only_look: bool) -> Mapping[str, Any]:
 
 def _load(spec: DatasetSpec) -> AnySet:
     benchmark = find_benchmark(spec)
-    questions: AnySet = benchmark.load(spec)
+    with gc_seldom():
+        questions: AnySet = benchmark.load(spec)
     benchmark.check()
     return questions
 

