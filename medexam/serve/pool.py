@@ -295,7 +295,7 @@ class Batcher(Generic[Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._pending.setdefault(key, [])
         group.append((item, future))
-        # What sends a batch goes on while anything is pending, so the first of each batch alone needs another.
+        # What sends a batch continues while anything is pending, so the first of each batch alone needs another.
         if len(group) % self._most in (0, 1) and len(self._tasks) < self._slots():
             task = asyncio.get_running_loop().create_task(self._work())
             self._tasks.add(task)

@@ -49,7 +49,7 @@ class Spec(FrozenModel):
     other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What a file may call a field -> the field."""
     short_form: ClassVar[str] = ""
-    """The field that a text in the place of the part means; empty: none."""
+    """The field that a text means that stands for the whole part; empty: none."""
 
     def __hash__(self) -> int:
         """Return the hash of its JSON: a field may hold a list."""

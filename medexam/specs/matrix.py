@@ -64,7 +64,7 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     if not isinstance(axes, Mapping):
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
     axes = {path: _spell_out(path, value) for path, value in axes.items()}
-    # A list in the place of a whole part is none, and is refused as it was written.
+    # A list instead of a whole part is none, and is refused as it was written.
     tree |= {path: _spell_out(path, part) for path, part in tree.items() if not isinstance(part, list)}
     if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
         tree["dataset"] = {"name": SAMPLE.name}

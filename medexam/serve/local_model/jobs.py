@@ -49,7 +49,7 @@ class Job:
 
 
 def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], Generation]) -> Job:
-    """Lay places out, the shortest first, in rows: one for each that no other place goes on from."""
+    """Lay places out, the shortest first, in rows: one for each that no other place continues."""
     places = list(forks)
     beginnings = {place[:length] for place in places for length in range(len(place))}
     paths = [place for place in places if place not in beginnings]
