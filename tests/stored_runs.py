@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments import RunFolder, begin_run, score_cell
+from medexam.experiments import RunFolder, begin_run, current_run
 from medexam.questions import AnswerKey, AnySet, ExamSet, Question
 from medexam.specs import CellSpec, build_identity, digest
 from predicted import predicted
@@ -47,7 +47,7 @@ def write_run(
     known = build_identity(cell, fingerprint=exams.fingerprint, words={})
     folder = write_cell(path, cell, known, exams, answer, environment or {}, warnings=warnings)
     if scored:
-        score_cell(folder, exams)
+        current_run(folder, lambda _: None)
     return folder
 
 

@@ -15,7 +15,6 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.output import check_endings, print_json, read_current, write_file
-from medexam.errors import SpecError
 from medexam.plugins import load_added
 from medexam.text import print_notice
 
@@ -87,18 +86,12 @@ def compare(
     from medexam.experiments.compare.runs import compare_runs, find_compared
     from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import default_runs_dir
 
     margin = None if fail_if is None else parse_gate(fail_if)
     finders = find_further(**vars(sections))
     root = runs_dir or default_runs_dir()
-    paths = run_paths(runs, root) if runs else [root]
-    for path in filter(Path.is_file, paths):
-        raise SpecError(f"{path} is a file: `medexam import {path} --dataset NAME` makes runs of a file of results")
-    if baseline is not None:
-        (first,) = run_paths([baseline], root)
-        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
-    folders = find_compared(paths)
+    folders = find_compared(runs or [root], root, baseline)
     if rescore:
         read_current(folders, rescore=True)
     comparison = compare_runs(tuple(folders), tuple(finders), reading)

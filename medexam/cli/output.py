@@ -92,14 +92,9 @@ def read_current(
     `metrics` of the user's own are added to what the runs are scored by; `rescore` runs the code that the runs name.
     Raises what `current_run` raises.
     """
-    from medexam.experiments.report.current import current_run, rescored
+    from medexam.experiments.report.current import current_run
 
-    runs = [
-        rescored(folder, metrics, print_notice, again=rescore)
-        if metrics or rescore
-        else current_run(folder, print_notice)
-        for folder in folders
-    ]
+    runs = [current_run(folder, print_notice, metrics, rescore=rescore) for folder in folders]
     for run in runs:
         if run.note is not None:
             print_notice(f"{'' if run.running else 'warning: '}{run.folder.name}: {run.note}")

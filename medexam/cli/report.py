@@ -93,7 +93,7 @@ def report(
     """
     from medexam.experiments.entry.report import Report, write_files
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
+    from medexam.experiments.store.run_folder import default_runs_dir, find_runs
 
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
     root = runs_dir or default_runs_dir()
@@ -102,9 +102,9 @@ def report(
     own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
     if layout is not None and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
-    paths = [*run_paths([*filter(None, [baseline]), *(runs or [])], root), *([] if runs else [root])]
+    folders = find_runs([*filter(None, [baseline]), *(runs or [root])], root)
     with data_read_once():
-        stored_runs = read_current(find_runs(paths), metric or (), rescore=rescore)
+        stored_runs = read_current(folders, metric or (), rescore=rescore)
         if reread:
             # Imported here: it loads all that asks models.
             from medexam.experiments.entry.rereading import read_today
@@ -125,13 +125,13 @@ def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:
     from medexam.experiments.report.page.document import render_page
     from medexam.experiments.report.run_tables import split_families
     from medexam.experiments.report.shown import write_report
-    from medexam.experiments.store.run_folder import find_runs, run_paths
+    from medexam.experiments.store.run_folder import find_runs
 
     if html is None:
         raise SpecError("--watch writes the page of --html again: name its file with --html FILE")
     while True:
         start = time.monotonic()
-        stored = [current_run(folder, lambda _: None) for folder in find_runs(run_paths(runs, root))]
+        stored = [current_run(folder, lambda _: None) for folder in find_runs(runs, root)]
         # A page shows the runs of one benchmark: those that began last.
         page_runs = next(family for family in split_families(stored) if stored[-1] in family)
         page = "".join(render_page(page_runs))

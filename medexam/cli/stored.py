@@ -206,10 +206,10 @@ def board(
     check_endings({"--markdown": markdown, "--latex": latex})
     from medexam.experiments.report.leaderboard import make_leaderboard
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
+    from medexam.experiments.store.run_folder import default_runs_dir, find_runs
 
     root = runs_dir or default_runs_dir()
-    leaderboard = make_leaderboard(read_current(find_runs(run_paths(runs, root) if runs else [root])))
+    leaderboard = make_leaderboard(read_current(find_runs(runs or [root], root)))
     if markdown is not None:
         write_file(leaderboard.markdown(), markdown)
     if latex is not None:

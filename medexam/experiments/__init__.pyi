@@ -10,10 +10,10 @@ from .entry.report import Report as Report
 from .plan.cells import PlannedCell as PlannedCell
 from .plan.plans import Plan as Plan
 from .report.current import current_run as current_run
+from .report.current import write_run as write_run
 from .report.dataset_statistics import Statistics as Statistics
 from .report.dataset_statistics import compute_statistics as compute_statistics
 from .report.dataset_statistics import lengths_table as lengths_table
-from .report.derived import score_cell as score_cell
 from .report.markdown import disarm as disarm
 from .report.markdown import on_one_line as on_one_line
 from .report.markdown import render_latex as render_latex

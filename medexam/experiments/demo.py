@@ -8,23 +8,16 @@ of the paired tests and of no hand.
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.plan.prompt_samples import asked_words
-from medexam.experiments.store.derived_files import score_all, write_parquet
-from medexam.experiments.store.items import begin_run
-from medexam.experiments.store.run_folder import (
-    ENVIRONMENT,
-    PARQUET,
-    PREDICTIONS,
-    RunFolder,
-)
-from medexam.experiments.store.stored_run import StoredRun, stored_run
-from medexam.files import whole_file
+from medexam.experiments.report.current import current_run, write_run
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures import find_benchmark
 from medexam.measures.shown import signed
 from medexam.measures.verdicts import describe_views, find_case, turn
@@ -33,7 +26,7 @@ from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document
 from medexam.specs.identity import build_identity, digest
 from medexam.tables import equals, percent
-from medexam.text import count_of
+from medexam.text import count_of, print_notice
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
@@ -47,7 +40,7 @@ DESCRIPTION = (
 
 
 def make_runs(runs_dir: Path) -> list[StoredRun]:
-    """Write and score the study's runs in `runs_dir`, in the order of its spec; those that are there are scored again.
+    """Write and score the study's runs in `runs_dir`, in the order of its spec; those that are there are read.
 
     Raises `RunFolderError` where nothing can be written.
     """
@@ -82,44 +75,28 @@ def _make(
     spec_digest = digest(run_identity)
     words = ["study", cell.program.label, cell.dataset.language]
     folder = RunFolder.last_or_new(words, spec_digest, runs_dir, fresh=False)
-    predictions = {each.question: each for each in _predictions(cell, items, numbers, spec_digest)}
-    if not folder.exists():
-        folder.create()
-        with folder.locked():
-            with whole_file(folder.path / PREDICTIONS) as draft:
-                draft.write_bytes(b"".join(prediction.to_line() for prediction in predictions.values()))
-            times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
-            folder.write_json(ENVIRONMENT, times)
-            # Written last: a folder without it is no run yet.
-            begin_run(
-                *(folder, items),
-                identity=run_identity,
-                cell=cell,
-                description=DESCRIPTION,
-                experiment_digest=experiment,
-                place=place,
-            )
-    benchmark = find_benchmark(cell.dataset)
-    scored = score_all(folder, benchmark, items, predictions)
-    # Which run leads is tested on what this file says of each question.
-    if not (folder.path / PARQUET).exists():
-        write_parquet(folder, benchmark, items, predictions, scored)
-    return stored_run(folder, scored.metrics)
-
-
-def _predictions(
-    cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], spec_digest: str
-) -> Iterator[Prediction]:
-    for question in items.questions:
-        answer = numbers[question.key]
-        yield Prediction(
+    if folder.exists():
+        return current_run(folder, print_notice)
+    predictions = (
+        Prediction(
             question=question.key,
             program=cell.program.label,
             spec_digest=spec_digest,
-            status=Status.UNANSWERED if answer is None else Status.ANSWERED,
-            reason=Reason.UNPARSED if answer is None else None,
-            answer=answer,
+            status=Status.UNANSWERED if numbers[question.key] is None else Status.ANSWERED,
+            reason=Reason.UNPARSED if numbers[question.key] is None else None,
+            answer=numbers[question.key],
         )
+        for question in items.questions
+    )
+    return write_run(
+        *(folder, items, predictions),
+        {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None},
+        identity=run_identity,
+        cell=cell,
+        description=DESCRIPTION,
+        experiment_digest=experiment,
+        place=place,
+    )
 
 
 def study_sentences(runs: Sequence[StoredRun]) -> list[str]:

@@ -159,7 +159,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
         values |= {"validation_accuracy_high": high}
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
     tags = {"medexam.ending": optimization.ending, "medexam.run_dir": str(folder.path.resolve())}
-    program = best and RunFolder(folder.programs / best.digest, best.digest)
+    program = best and RunFolder(folder.programs / best.digest)
     with open_store(tracking_uri) as client:
         return send_copy(
             client,

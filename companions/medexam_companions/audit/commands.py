@@ -47,7 +47,7 @@ def judge_errors(
         medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
     import medexam
-    from medexam.experiments import Terminal, default_runs_dir, find_runs, print_blocks, run_paths
+    from medexam.experiments import Terminal, default_runs_dir, find_runs, print_blocks
     from medexam.specs import parse_overrides
     from medexam_companions.audit import judging
     from medexam_companions.audit.agreement import agree
@@ -55,7 +55,7 @@ def judge_errors(
     from medexam_companions.audit.report import kind_tables
 
     text = (instructions or judging.SHIPPED).read_text("utf-8")
-    items = read_all_items(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    items = read_all_items(find_runs(runs, runs_dir or default_runs_dir()))
     sample = choose_sample(judging.choose_wrong(items, below), per_group, seed)
     spec = judging.write_judging(out, sample, text, model)
     settings = {name.replace(".", "__"): value for name, value in parse_overrides(overrides or ()).items()}
@@ -98,11 +98,11 @@ def export(
     For example:
         medexam audit export 3c2aae --out audit --per-group 10 --raters 2
     """
-    from medexam.experiments import default_runs_dir, find_runs, run_paths
+    from medexam.experiments import default_runs_dir, find_runs
     from medexam_companions.audit.folder import INSTRUCTIONS, KEY, write_sheets
     from medexam_companions.audit.items import choose_sample, read_all_items
 
-    folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
+    folders = find_runs(runs, runs_dir or default_runs_dir())
     sample = choose_sample(read_all_items(folders), per_group, seed)
     places = {folder.read_record().run_id: folder.path for folder in folders}
     sheets = write_sheets(out, sample, raters, seed, places)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from medexam import Prediction
 from medexam.cli import read_current
 from medexam.errors import SpecError
-from medexam.experiments import StoredRun, find_runs, run_paths
+from medexam.experiments import StoredRun, find_runs
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
@@ -56,7 +56,7 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
         imports = take_files(folders, DatasetSpec(name=BENCHMARK, path=data), runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
     if others := [path for path, inside in by_path.items() if not inside]:
-        runs += [(_name_run(run), run) for run in read_current(find_runs(run_paths(others, runs_dir)))]
+        runs += [(_name_run(run), run) for run in read_current(find_runs(others, runs_dir))]
     for name, run in runs:
         if run.record.cell.dataset.called != BENCHMARK:
             raise SpecError(f"{name} answers {run.record.cell.dataset.called}, not {BENCHMARK}: leave it out")

@@ -121,10 +121,10 @@ def export(
         medexam export 3c2aae --to lm-eval --out export
     """
     from medexam.cli import print_json, read_current
-    from medexam.experiments import default_runs_dir, find_runs, run_paths
+    from medexam.experiments import default_runs_dir, find_runs
     from medexam_companions.harnesses.exports.formats import export_runs
 
-    stored_runs = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    stored_runs = read_current(find_runs(runs, runs_dir or default_runs_dir()))
     paths = export_runs(stored_runs, to, out)
     if as_json:
         print_json([str(path) for path in paths])

@@ -158,7 +158,6 @@ class Evaluate(dspy.Evaluate):
         called, run_digest = label_of(asked.program), digest(identity)
         model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
         folder = RunFolder.last_or_new([self.name, model, called], run_digest, self._runs_dir, fresh=self._fresh)
-        folder = replace(folder, spec_digest=run_digest)
         folder.create()
         path, by_key = folder.path / EXAMPLES_FILE, {record.key: record for record in records}
         with folder.locked():

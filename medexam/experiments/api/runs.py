@@ -17,7 +17,7 @@ from medexam.experiments.entry.progress import Bars
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.run.spending import NO_LIMITS, Limits
-from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, run_paths, runs_inside
+from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, runs_inside
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
@@ -251,13 +251,12 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
     """
     if isinstance(run, Run) and not metrics:
         return run
-    from medexam.experiments.report.current import current_run, rescored
+    from medexam.experiments.report.current import current_run
 
-    path = _run_path(run, runs_dir)
-    folder, *others = find_runs([path])
+    folder, *others = find_runs([_run_path(run)], _runs_dir(runs_dir))
     if others:
-        raise RunFolderError(f"{path} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
-    return Run(rescored(folder, metrics, print_notice) if metrics else current_run(folder, print_notice))
+        raise RunFolderError(f"{run} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
+    return Run(current_run(folder, print_notice, metrics))
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
@@ -295,7 +294,7 @@ def compare(
     from medexam.experiments.compare.runs import compare_runs, find_compared
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
-    folders = find_compared([_run_path(run, runs_dir) for run in runs])
+    folders = find_compared([*map(_run_path, runs)], _runs_dir(runs_dir))
     return compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
 
 
@@ -356,8 +355,8 @@ def optimize(
     return optimization
 
 
-def _run_path(run: RunSource, runs_dir: str | Path | None) -> Path:
-    return run.folder if isinstance(run, Run) else run_paths([Path(run)], _runs_dir(runs_dir))[0]
+def _run_path(run: RunSource) -> Path:
+    return run.folder if isinstance(run, Run) else Path(run)
 
 
 def _runs_dir(runs_dir: str | Path | None) -> Path:

@@ -28,7 +28,7 @@ from medexam.experiments.compare.result import (
 from medexam.experiments.store.derived_files import read_outcomes, score_own, with_own
 from medexam.experiments.store.environment import are_mixed, describe_answerers
 from medexam.experiments.store.items import load_items
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending, run_paths
 from medexam.experiments.store.stored_run import (
     StoredRun,
     find_answerers,
@@ -53,30 +53,35 @@ from medexam.tables import NONE
 Q = TypeVar("Q", bound=Item)
 
 
-def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
-    """Find the run folders named by `paths`, as `find_runs` finds them, two or more; the baseline first.
+def find_compared(runs: Sequence[Path], runs_dir: Path, baseline: Path | None = None) -> list[RunFolder]:
+    """Find the run folders that are meant, as `find_runs` finds them, two or more; the baseline first.
 
-    That is the first run, but of a folder of runs the first that does not mix models.
+    Unless it is named, that is the first run, but of a folder of runs the first that does not mix models.
 
     Raises `SpecError` where a run is named twice or is the only one, and `RunFolderError` for a path without a run.
     """
-    run_paths = [path for path in paths if RunFolder(path).exists()]
-    duplicates = [path for path, times in Counter(path.resolve() for path in run_paths).items() if times > 1]
+    paths = run_paths(runs, runs_dir)
+    for path in filter(Path.is_file, paths):
+        raise SpecError(f"{path} is a file: `medexam import {path} --dataset NAME` makes runs of a file of results")
+    if baseline is not None:
+        (first,) = run_paths([baseline], runs_dir)
+        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
+    run_counts = Counter(path.resolve() for path in paths if RunFolder(path).exists())
+    duplicates = [path for path, times in run_counts.items() if times > 1]
     if duplicates:
         raise SpecError(
             f"run {duplicates[0].name} is given twice, and there is nothing to compare it with; name each run once"
         )
-    folders = find_runs(paths)
+    folders = find_runs(paths, runs_dir)
     if len(folders) < 2:
         raise SpecError(
             f"{folders[0].path} is the only run: give the baseline and one run or more to compare with it, or a folder "
             "that holds them; `medexam report` shows a single run"
         )
     if not RunFolder(paths[0]).exists():
-        baseline = next(
-            (folder for folder in folders if not are_mixed(find_answerers(folder, folder.read_record()))), folders[0]
-        )
-        folders.sort(key=lambda folder: folder is not baseline)
+        unmixed = (folder for folder in folders if not are_mixed(find_answerers(folder, folder.read_record())))
+        first_run = next(unmixed, folders[0])
+        folders.sort(key=lambda folder: folder is not first_run)
     return folders
 
 
@@ -95,7 +100,8 @@ def compare_runs(
     """
     scope = find_scope(folders, reading)
     benchmark, paired = scope.benchmark, scope.statistics
-    scores = list(map(score_own, folders, scope.sets, scope.predictions))
+    names = [record.cell.metrics for record in scope.records]
+    scores = list(map(score_own, folders, names, scope.sets, scope.predictions))
     scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
     metrics = [
         with_own(run_metrics, benchmark, items, answers, own)

@@ -243,7 +243,7 @@ class Trials:
         self._bars.update(self._bar, note=f"{self._optimization.calls:,} calls, {self._optimization.tokens:,} tokens")
 
     def _write(self, program: AskingProgram, predictions: list[Prediction], digest: str) -> None:
-        cell, folder = self._optimization.cell, RunFolder(self._optimization.work.programs / digest, digest)
+        cell, folder = self._optimization.cell, RunFolder(self._optimization.work.programs / digest)
         folder.create()
         # Of a session that was interrupted meanwhile.
         (folder.path / PREDICTIONS).unlink(missing_ok=True)

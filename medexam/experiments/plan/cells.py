@@ -5,7 +5,6 @@ lines of `predictions.jsonl` with their calls. A model that is reached must be t
 """
 
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ from medexam.predictions import Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
+from medexam.specs.identity import digest
 from medexam.specs.programs.needs import NO_NEEDS
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ class PlannedCell:
     program: dspy.Module
     identity: dict[str, Any]
     folder: RunFolder
-    """With the digest of the identity."""
     retrieval: Retrieval | None = None
     """Where the program's passages come from; None where it sees none."""
     reading: ReadAhead | None = None
@@ -67,10 +66,10 @@ class PlannedCell:
     experiment: Mapping[str, Any] = field(default_factory=dict)
     """What the folder's record says of the experiment: `description`, `experiment_digest`, and its `place` there."""
 
-    @property
+    @cached_property
     def spec_digest(self) -> str:
         """Digest of everything that an answer depends on."""
-        return str(self.folder.spec_digest)
+        return digest(self.identity)
 
     @cached_property
     def owner(self) -> dict[str, Any]:
@@ -152,13 +151,11 @@ class PlannedCell:
             return self
         if self.folder.exists() and self.folder.read_record().fresh:
             return self
-        form, keys = re.compile(rf".*-{self.spec_digest}(-\d+)?"), {question.key for question in self.pending}
-        lender, lent = None, set[str]()
-        for path in sorted(self.folder.path.parent.glob(f"*-{self.spec_digest}*")):
-            folder = RunFolder(path, self.spec_digest)
-            if form.fullmatch(path.name) and path.name != self.run_id and folder.exists():
-                # A run that cannot be read lends nothing.
-                with suppress(RunFolderError):
+        lender, lent, keys = None, set[str](), {question.key for question in self.pending}
+        for folder in map(RunFolder, sorted(self.folder.path.parent.glob(f"*-{self.spec_digest}*"))):
+            # A run that cannot be read lends nothing.
+            with suppress(RunFolderError):
+                if folder.name != self.run_id and folder.read_record().spec_digest == self.spec_digest:
                     answered = keys & _answered_by_one(folder, None)[1]
                     lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
         lent_questions = tuple(question for question in self.pending if question.key in lent)

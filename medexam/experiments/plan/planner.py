@@ -127,7 +127,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
 def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -> PlannedCell:
     """Return a prepared cell with its folder; raises `SpecError` if its demonstrations give questions away."""
     check_demonstrations(item.cell.program, item.program, item.question_set.questions)
-    return replace(item, folder=replace(folder, spec_digest=item.spec_digest), experiment=described).updated()
+    return replace(item, folder=folder, experiment=described).updated()
 
 
 def resolve_cells(
@@ -231,7 +231,7 @@ class _Sources:
             reader=ahead,
             in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
         )
-        return PlannedCell(cell, question_set, module, identity, RunFolder(Path(), digest(identity)), retrieval, ahead)
+        return PlannedCell(cell, question_set, module, identity, RunFolder(Path()), retrieval, ahead)
 
     def _plan_retrieval(self, cell: CellSpec, settings: RetrievalSettings) -> Retrieval:
         """Plan the passages of a cell, with nothing looked up yet.

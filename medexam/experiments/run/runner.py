@@ -15,8 +15,7 @@ from medexam.errors import SpecError
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell, combine_needs
 from medexam.experiments.plan.plans import Plan
-from medexam.experiments.report.current import fresh_run
-from medexam.experiments.report.derived import score_cell
+from medexam.experiments.report.current import fresh_run, score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer, run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.environment import (
@@ -156,7 +155,7 @@ class Runner:
                     is_interrupted = await self._run_cell(planned)
                     release_memory(planned.question_set.questions)
                     run = None if planned.pending or metrics else fresh_run(folder)
-                    self._runs.append(run or score_cell(folder, planned.question_set, code=metrics))
+                    self._runs.append(run or score_cell(folder, planned.question_set, None, metrics))
                     release_memory(planned.question_set.questions)
                 self._observer.cell_ends(self._runs[-1])
                 if is_interrupted:

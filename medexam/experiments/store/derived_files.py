@@ -32,24 +32,28 @@ _AnyBenchmark = Benchmark[Any, Any]
 
 def score_all(
     folder: RunFolder,
+    names: Collection[str],
     benchmark: _AnyBenchmark,
     items: AnySet,
     predictions: Mapping[str, Prediction],
     code: Collection[str] = (),
 ) -> ScoredRun:
     """Compute the benchmark's scores with those of the user's own metrics among them, as `score_own` gives these."""
-    scored, own = benchmark.score(items, predictions), score_own(folder, items, predictions, code)
+    scored, own = benchmark.score(items, predictions), score_own(folder, names, items, predictions, code)
     return replace(scored, metrics=with_own(scored.metrics, benchmark, items, predictions, own), own=own)
 
 
 def score_own(
-    folder: RunFolder, items: AnySet, predictions: Mapping[str, Prediction], code: Collection[str] = ()
+    folder: RunFolder,
+    names: Collection[str],
+    items: AnySet,
+    predictions: Mapping[str, Prediction],
+    code: Collection[str] = (),
 ) -> ItemScores:
-    """Score the run's questions by the metrics in `code`; its other metrics keep the scores that the folder holds.
+    """Score the run's questions by the metrics in `code`; others of these names keep the scores in the folder.
 
     Raises `SpecError` if a metric fails on a question.
     """
-    names = folder.read_record().cell.metrics
     stored: ItemScores = read_own_scores(folder) if set(names) - set(code) and not folder.shard_logs else {}
     scores: dict[str, Mapping[str, float]] = {}
     for name in names:

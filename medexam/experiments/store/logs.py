@@ -126,13 +126,14 @@ class _Turns(dict[str, str]):
         return prediction
 
 
-def scan_predictions(path: Path, spec_digest: str, reading: Reading) -> Iterator[tuple[int, Prediction]]:
+def scan_predictions(path: Path, spec_digest: str | None, reading: Reading) -> Iterator[tuple[int, Prediction]]:
     """Yield the byte at which each line begins, and its prediction under a reading; nothing without a file.
 
-    Raises `RunFolderError` where a line was written by another run than that of `spec_digest`, or where one that is not
-    a torn last one is damaged.
+    Raises `RunFolderError` where a line was written by another run than that of `spec_digest`, by default that of the
+    first line, or where one that is not a torn last one is damaged.
     """
     for number, start, prediction in parse_lines(path, _Turns(path).parse_prediction):
+        spec_digest = spec_digest or prediction.spec_digest
         if prediction.spec_digest != spec_digest:
             raise RunFolderError(
                 f"{path}, line {number} belongs to another run (digest {prediction.spec_digest}, and this run's is "
@@ -147,7 +148,7 @@ class StoredPredictions(Mapping[str, Prediction]):
     What is appended after the start is not seen.
     """
 
-    def __init__(self, path: Path, stream: BinaryIO, spec_digest: str, reading: Reading) -> None:
+    def __init__(self, path: Path, stream: BinaryIO, spec_digest: str | None, reading: Reading) -> None:
         self._stream, self._reading, self._turns = stream, reading, _Turns(path)
         predictions = scan_predictions(path, spec_digest, reading)
         self._starts = {prediction.question: start for start, prediction in predictions}

@@ -17,7 +17,7 @@ import shutil
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -198,8 +198,6 @@ class RunFolder(WorkFolder):
     line, left by a process that was killed while writing, counts as not written.
     """
 
-    spec_digest: str | None = field(default=None, compare=False)
-    """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
     kind = "run"
     record = SPEC
 
@@ -215,7 +213,7 @@ class RunFolder(WorkFolder):
 
     def repeat(self, number: int) -> "RunFolder":
         """Return the folder of the run's repeat of this number, from 1."""
-        return RunFolder(self.path / REPEATS / f"{self.name}-repeat-{number}", self.spec_digest)
+        return RunFolder(self.path / REPEATS / f"{self.name}-repeat-{number}")
 
     def find_repeats(self) -> list["RunFolder"]:
         """Find the repeats that were begun, by number."""
@@ -262,11 +260,10 @@ class RunFolder(WorkFolder):
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
         return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
-    def _reader(self) -> tuple[str, Reading]:
-        """Return the digest that its predictions carry, and how replies are read."""
+    def _reader(self) -> tuple[str | None, Reading]:
+        """Return the digest that its predictions carry, and how replies are read; nothing is known of a new folder."""
         record = self.read_record() if self.exists() else None
-        digest = self.spec_digest or (record or self.read_record()).spec_digest
-        return digest, "strict" if record is None else record.cell.program.read_as
+        return (None, "strict") if record is None else (record.spec_digest, record.cell.program.read_as)
 
     def scan_predictions(self, file: str = PREDICTIONS) -> Iterator[Prediction]:
         """Yield every line of a log, in the order of writing, as the run reads replies now."""
@@ -379,10 +376,8 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
     MLflow's files and pages, which `runs/*` in a shell names too, are left out.
     """
     all_runs = [*runs]
-    return [
-        _find_path(run, runs_dir)
-        for run in [run for run in all_runs if not (_BYSTANDER.fullmatch(run.name) and run.exists())] or all_runs
-    ]
+    named = [run for run in all_runs if not (_BYSTANDER.fullmatch(run.name) and run.exists())]
+    return [_find_path(run, runs_dir) for run in named or all_runs]
 
 
 def _find_path(run: Path, runs_dir: Path) -> Path:
@@ -391,9 +386,9 @@ def _find_path(run: Path, runs_dir: Path) -> Path:
     A path that does not exist is given back where no run is meant. Raises `RunFolderError` if several are.
     """
     folder = run.parent if len(run.parts) > 1 else runs_dir
-    if run.exists() or not folder.is_dir():
-        return run if run.exists() else folder / run.name
-    names = sorted(child.name for child in folder.iterdir() if child.is_dir())
+    if run.exists() or run == runs_dir:
+        return run
+    names = sorted(child.name for child in folder.iterdir() if child.is_dir()) if folder.is_dir() else []
     begun = [name for name in names if name.startswith(run.name) or name.rpartition("-")[2].startswith(run.name)]
     matches = [run.name] if run.name in names else begun
     if len(matches) > 1:
@@ -405,12 +400,8 @@ def _find_path(run: Path, runs_dir: Path) -> Path:
 
 
 def find_run(run: str, runs_dir: Path) -> RunFolder:
-    """Find the run that is meant by its folder, or by how its id or digest in `runs_dir` begins.
-
-    Raises `RunFolderError` if there is none, or if several may be meant.
-    """
-    path = Path(run)
-    folder = RunFolder(path if RunFolder(path).exists() else _find_path(path, runs_dir))
+    """Find the run that `run_paths` means; raises `RunFolderError` if there is none, or if several may be meant."""
+    folder = RunFolder(_find_path(Path(run), runs_dir))
     if not folder.exists():
         raise RunFolderError(
             f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them"
@@ -419,13 +410,13 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
     return RunFolder(folder.path.absolute() if folder.path.is_symlink() else folder.path.resolve())
 
 
-def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
-    """Find the run folders named by `paths`, each a run folder or a folder of them, in order and without repeats.
+def find_runs(runs: Iterable[Path], runs_dir: Path = Path()) -> list[RunFolder]:
+    """Find the run folders that `run_paths` means and those inside others, in order and without repeats.
 
-    Raises `RunFolderError` for a path that is neither.
+    Raises `RunFolderError` where no run is meant.
     """
     folders_by_path: dict[Path, RunFolder] = {}
-    for path in paths:
+    for path in run_paths(runs, runs_dir):
         folders = [RunFolder(path)] if RunFolder(path).exists() else runs_inside(path)
         if not folders:
             raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")

@@ -155,9 +155,9 @@ def stored_metrics(folder: RunFolder) -> Metrics:
         ) from None
 
 
-def stored_run(folder: RunFolder, metrics: Metrics | None = None) -> StoredRun:
+def stored_run(folder: RunFolder, metrics: Metrics | None = None, record: RunRecord | None = None) -> StoredRun:
     """Build the run in `folder` under `metrics`; None: those that it holds, fresh or not: `current_run` knows."""
-    record, metrics = folder.read_record(), metrics or stored_metrics(folder)
+    record, metrics = record or folder.read_record(), metrics or stored_metrics(folder)
     unscored = [
         f"metric {short_name(name)} is not scored: `medexam report --rescore {folder.path}` runs its code"
         for name in record.cell.metrics

@@ -25,7 +25,7 @@ def _prediction(key: str, answer: int | None = 1, **more: object) -> Prediction:
 
 @pytest.fixture
 def folder(tmp_path) -> RunFolder:
-    made = RunFolder(tmp_path / "run", "d")
+    made = RunFolder(tmp_path / "run")
     made.create()
     return made
 

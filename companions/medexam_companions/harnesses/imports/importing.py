@@ -13,15 +13,7 @@ from typing import Any
 
 from medexam import Prediction
 from medexam.errors import SpecError
-from medexam.experiments import (
-    RunFolder,
-    StoredRun,
-    begin_run,
-    current_run,
-    describe_environment,
-    score_cell,
-)
-from medexam.files import whole_file
+from medexam.experiments import RunFolder, StoredRun, current_run, describe_environment, write_run
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason
 from medexam.process import gc_seldom
@@ -131,23 +123,17 @@ class Importer:
             "protocol": {"harness": harness, **{name: line for name, line in results.protocol.items() if line}},
             **counts,
         }
-        folder.create()
-        with folder.locked():
-            with whole_file(folder.path / "predictions.jsonl") as draft, draft.open("wb") as lines:
-                lines.writelines(prediction.to_line() for prediction in predictions)
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
-            folder.write_json("environment.json", {**times, **describe_environment(), "imported": account})
-            # Written last: a folder without it is no run yet.
-            begin_run(
-                *(folder, items),
-                identity=run_identity,
-                cell=cell,
-                description="",
-                experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
-                warnings=(*items.notes, *_warnings(results, counts, predictions)),
-            )
-            return score_cell(folder, items)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
+        return write_run(
+            *(folder, items, predictions),
+            {**times, **describe_environment(), "imported": account},
+            identity=run_identity,
+            cell=cell,
+            description="",
+            experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
+            warnings=(*items.notes, *_warnings(results, counts, predictions)),
+        )
 
     def _is_expected(self, prediction: Prediction) -> bool:
         gold = self.items.golds[prediction.question]
