@@ -82,6 +82,6 @@ def make_run(tmp_path, exam_questions, answer_key):
 
         path = tmp_path / "runs" / (run_id or f"{name}-{cell.program.label}-{language}-{digest(known)}")
         record = {"description": "Made by hand.", "experiment_digest": experiment}
-        return current_run(write_cell(path, cell, known, exams, answer, RAN, **record), lambda _: None)
+        return current_run(write_cell(path, cell, known, exams, answer, RAN, **record), str)
 
     return make

@@ -47,7 +47,7 @@ def write_run(
     known = build_identity(cell, fingerprint=exams.fingerprint, words={})
     folder = write_cell(path, cell, known, exams, answer, environment or {}, warnings=warnings)
     if scored:
-        current_run(folder, lambda _: None)
+        current_run(folder, str)
     return folder
 
 
