@@ -117,7 +117,7 @@ class AnsweringProgram(ExamProgram):
         turns = [{"role": self.turn, "content": predictor.signature.instructions}]
         if self.turn != "system":
             turns.insert(0, {"role": "system", "content": ""})
-        for demo in shown_inputs().get("demos", vars(predictor)["demos"]):
+        for demo in vars(predictor)["demos"] if self.nearest is None else self.nearest.find(question):
             solved = [demo["rationale"]] if demo.get("rationale") and "rationale" in predictor.signature.fields else []
             if demo.get("answer") is not None:
                 solved.append(render_answer(demo["answer"], self.spec.answer_form))

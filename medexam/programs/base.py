@@ -126,9 +126,7 @@ def own_way() -> Iterator[_Way]:
 
 
 def shown_inputs() -> Mapping[str, Any]:
-    """Return what predictors are called with by the way of the block: `passages`, `demos`, or a `question` with its
-    options in another order.
-    """
+    """Return what predictors are called with by the way of the block: `passages`, or a `question` in another order."""
     return _WAY.get().inputs
 
 
@@ -163,6 +161,9 @@ class AskingProgram(dspy.Module):
     """How its replies are read where they are scored."""
     reads_options: bool = False
     """Whether the lenient reader may read an option in its replies where the strict one reads none."""
+
+    nearest: Any = None
+    """What chooses the demonstrations that a question is shown; None: all are shown."""
 
     @property
     def stated(self) -> dspy.Module:

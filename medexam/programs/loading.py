@@ -19,7 +19,7 @@ from pydantic_core import to_jsonable_python
 from medexam.errors import SpecError
 from medexam.files import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram
-from medexam.programs.wrapping import WithNearest
+from medexam.programs.wrapping import show_nearest
 from medexam.questions import Language, Question
 from medexam.specs import ProgramSpec
 
@@ -44,8 +44,8 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
     card: Any = {**spec.asking.saved_as, "language": language}
-    if isinstance(program, WithNearest):
-        card[_NEAREST] = {"k": program.finder.k, "encoder": program.finder.encoder}
+    if (finder := program.nearest) is not None:
+        card[_NEAREST] = {"k": finder.k, "encoder": finder.encoder}
     state["metadata"][_CARD] = card
     if spec.flow is not None:
         states = predictor_states(state).values()
@@ -87,7 +87,7 @@ def load_program(program: Any, spec: ProgramSpec, language: Language, nearest: N
         return program
     if nearest is None:
         raise ValueError("a program that chooses its demonstrations needs a selector")
-    return WithNearest(program, nearest(program.predictors()[0].demos, card[_NEAREST]["k"], card[_NEAREST]["encoder"]))
+    return show_nearest(program, nearest(program.predictors()[0].demos, card[_NEAREST]["k"], card[_NEAREST]["encoder"]))
 
 
 def _predictors(program: Any, spec: ProgramSpec) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -227,14 +227,12 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     return module
 
 
-_ADAPTERS: Mapping[str, Any] = MappingProxyType(
+_ADAPTERS: Mapping[str, Any] = {
     # The chat adapter's second try through JSON is off: it would ask again in other words.
-    {
-        "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
-        "json": dspy.JSONAdapter,
-        "xml": dspy.XMLAdapter,
-    }
-)
+    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
+    "json": dspy.JSONAdapter,
+    "xml": dspy.XMLAdapter,
+}
 
 
 def make_adapter(name: str) -> dspy.Adapter:

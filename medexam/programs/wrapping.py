@@ -81,26 +81,16 @@ class Voting(WrappingProgram):
         return outcome if self.orders == "given" else outcome.copy(orders=tuple(orders))
 
 
-class WithNearest(WrappingProgram):
-    """A program that shows each question the solved ones nearest to it, among the demonstrations of its predictors."""
-
-    def __init__(self, program: ExamProgram, finder: Any) -> None:
-        """Make the program; `finder.find(question)` lists `k` demonstrations by `encoder`, the nearest last."""
-        super().__init__(program)
-        self.finder = finder
-
-    async def aforward(self, question: Question) -> ProgramOutput:
-        """Ask the program, with these demonstrations."""
-        with asked_by(demos=list(self.finder.find(question))):
-            return await self.program.aforward(question)
+def show_nearest(program: AskingProgram, finder: Any) -> AskingProgram:
+    """Have a program show each question, of its demonstrations, those that `finder.find(question)` lists."""
+    for _, part in program.named_sub_modules(AskingProgram):
+        part.nearest = finder
+    return program
 
 
 def find_nearest(program: dspy.Module) -> Any:
     """Find what chooses the demonstrations of a program, or of one in it; None if nothing does."""
-    for part in (program, *(part for _, part in program.named_sub_modules())):
-        if (finder := part.finder if isinstance(part, WithNearest) else vars(part).get("nearest")) is not None:
-            return finder
-    return None
+    return next((part.nearest for _, part in program.named_sub_modules(AskingProgram) if part.nearest), None)
 
 
 class BehindText(WrappingProgram):

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from types import FunctionType, MappingProxyType
+from types import FunctionType
 from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 import yaml
@@ -46,7 +46,7 @@ M = TypeVar("M", bound=BaseModel)
 class Spec(FrozenModel):
     """Base of every part of an experiment's spec."""
 
-    other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    other_names: ClassVar[Mapping[str, str]] = {}
     """What a file may call a field -> the field."""
     short_form: ClassVar[str] = ""
     """The field that a text means that stands for the whole part; empty: none."""

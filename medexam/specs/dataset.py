@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -39,7 +38,7 @@ class ColumnsSpec(Spec):
     that says `null` has the field read from no column. Columns of a table without header are 1, 2, 3 and so on.
     """
 
-    other_names: ClassVar[Mapping[str, str]] = MappingProxyType({"question": "stem", "answers": "answer"})
+    other_names: ClassVar[Mapping[str, str]] = {"question": "stem", "answers": "answer"}
     stem: str | None = None
     """The question; `question` is the same field."""
     options: str | tuple[str, ...] | None = None

@@ -11,7 +11,6 @@ import copy
 import itertools
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from medexam.errors import SpecError
@@ -25,7 +24,7 @@ from medexam.specs.programs.steps import as_program
 
 Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
-SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
+SHORT_FORMS: Mapping[str, str] = {"program": "kind", "dataset": "name", "model": "engine"}
 """Part of a spec -> the field that a text in its place means, of a model if it is an engine."""
 CELLS = "cells"
 """The axis of the matrix whose values change several keys together."""

@@ -32,11 +32,12 @@ from medexam.experiments.store.environment import MODELS, admit
 from medexam.plugins import load_object
 from medexam.process import errors_only, gc_seldom, quiet_dspy
 from medexam.programs.lm import build_lm
-from medexam.programs.wrapping import WithNearest
+from medexam.programs.wrapping import show_nearest
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds
 from medexam.specs.base import OPTIMIZERS, short_name
+from medexam.specs.programs.needs import MODULE
 
 _OURS: dict[str, type] = {
     "labeled": LabeledFewShot,
@@ -161,7 +162,9 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         """Draw the training questions that a candidate may try."""
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
-    labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
+    # A question with its answer alone is no demonstration of what a module asks, or of reasoning.
+    kind_saved = optimization.cell.program.asking.saved_as.get("kind")
+    labeled = 0 if kind_saved in (MODULE, "chain_of_thought") else spec.demos
     arguments: dict[str, Any] = {
         "metric": score_output,
         **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
@@ -239,4 +242,4 @@ def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.E
     program: Any = plan.program.reset_copy()
     for predictor in program.predictors():
         predictor.demos = list(train)
-    return trials.watch(WithNearest(program, finder))
+    return trials.watch(show_nearest(program, finder))

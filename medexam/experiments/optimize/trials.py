@@ -34,7 +34,6 @@ from medexam.programs import AskingProgram, save_program
 from medexam.programs.fields import AskedText
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.programs.own import OwnProgram
-from medexam.programs.wrapping import WithNearest
 from medexam.questions import Gold, Question
 
 MOST_FAULTS = 10
@@ -229,7 +228,7 @@ class Trials:
                 number=max((trial.number for trial in trials), default=0) + 1 if number is None else number,
                 name=name,
                 digest=digest,
-                demos=_finder(program).k if _finder(program) else sum(1 for _ in demonstrations(program)),
+                demos=program.nearest.k if program.nearest else sum(1 for _ in demonstrations(program)),
                 n=len(predictions),
                 right=sum(golds[one.question].accepts(one.answer) for one in predictions),
                 unanswered=sum(one.answer is None for one in predictions),
@@ -267,13 +266,9 @@ def _ordered(*trials: Trial) -> tuple[Trial, ...]:
     return tuple(sorted(trials, key=lambda trial: trial.number))
 
 
-def _finder(program: AskingProgram) -> Any:
-    return program.finder if isinstance(program, WithNearest) else None
-
-
 def _digest(program: AskingProgram) -> str:
     """Compute twelve hexadecimal digits over the instructions and demonstrations of a program."""
     words = {name: predictor.signature.instructions for name, predictor in program.named_predictors()}
-    demos = [] if _finder(program) else [[name, to_jsonable_python(demo)] for name, demo in demonstrations(program)]
-    text = json.dumps([words, demos, bool(_finder(program))], sort_keys=True, ensure_ascii=False)
+    demos = [] if program.nearest else [[name, to_jsonable_python(demo)] for name, demo in demonstrations(program)]
+    text = json.dumps([words, demos, bool(program.nearest)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

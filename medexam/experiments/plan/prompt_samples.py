@@ -35,7 +35,7 @@ from medexam.specs import CellSpec, ProgramSpec
 from medexam.specs.base import PROGRAMS
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.specs.programs.programs import ADAPTERS, StepPart
-from medexam.specs.programs.steps import NEAREST
+from medexam.specs.programs.steps import BY, NEAREST
 from medexam.specs.programs.words import WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
@@ -184,7 +184,7 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
             words["turn"] = turn
     if (flow := program.flow) is not None:
         parts = flow.parts.values()
-        sources = {part.name: hash_source(code, PROGRAMS) for part in parts if (code := part.step.own_module)}
+        sources = {part.name: hash_source(code, PROGRAMS) for part in parts if (code := part.step.by) not in BY}
         words |= {
             "parts": {
                 part.name: describe_words(part.asked.files, language)

@@ -250,7 +250,7 @@ class _Course:
                 case "all":
                     await self._all(step, step_place, scope)
                 case _:
-                    if scope.holds(step.condition) == (step.step == "when"):
+                    if scope.holds(step.when or step.unless) == (step.step == "when"):
                         await self._do(step.do, f"{step_place}.do", scope)
                     else:
                         await self._do(step.otherwise or (), f"{step_place}.else", scope)
@@ -299,7 +299,7 @@ class _Course:
                 outcome = ProgramOutput.of(await program.acall(question=question))
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
-        if step.abstains and scope.answering is not None:
+        if getattr(step.use, "kind", "") == "abstain" and scope.answering is not None:
             outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
         self._write(step, outcome, scope)
         if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():

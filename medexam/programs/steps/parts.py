@@ -39,9 +39,6 @@ _MARK = re.compile(r"^\s*(?:[-*\u2022]|\(?\d+[.):]|\w+\s*\d*\s*:)\s*")
 class AskedSignature(OwnProgram):
     """A predictor whose outputs are fields; a prediction carries them as `fields`, None where a reply did not parse."""
 
-    nearest: Any = None
-    """What chooses the demonstrations of a question; None: all are shown."""
-
     def calls_for(self, question: Any) -> int:
         """Count the most: what looks up asks again."""
         return super().calls_for(question) + (_REACT_TURNS - 1 if isinstance(self.module, dspy.ReAct) else 0)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, create_model, model_validator
@@ -26,7 +25,6 @@ from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, 
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt
 from medexam.specs.programs.programs import (
-    LABELS,
     FlowSpec,
     ImportedSpec,
     ModuleSpec,
@@ -35,7 +33,7 @@ from medexam.specs.programs.programs import (
     RetrievingSpec,
 )
 from medexam.specs.programs.steps import Step
-from medexam.specs.programs.words import TAKES, WordsSpec
+from medexam.specs.programs.words import LABELS, TAKES, WordsSpec, holds
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]
@@ -137,7 +135,7 @@ def _fill(part: Any, values: Mapping[str, Any]) -> Any:
     """Return a part of a file with the values of parameters, without steps that are not there."""
     if isinstance(part, list):
         only = [entry.get("only", {}) if isinstance(entry, Mapping) else {} for entry in part]
-        present = [all(_is(values[name], wanted) for name, wanted in one.items()) for one in only]
+        present = [all(holds(values[name], wanted) for name, wanted in one.items()) for one in only]
         return [_fill(entry, values) for entry, is_there in zip(part, present, strict=True) if is_there]
     if isinstance(part, Mapping):
         entries = ((key, _fill(value, values)) for key, value in part.items() if key != "only")
@@ -145,11 +143,6 @@ def _fill(part: Any, values: Mapping[str, Any]) -> Any:
         words = filled.get("words", ())
         return filled | ({"words": words["group"]} if [*words] == ["group"] else {})
     return _plain(values[part[1:]]) if isinstance(part, str) and part.startswith("$") else part
-
-
-def _is(value: Any, wanted: Any) -> bool:
-    """Return whether a parameter has the value, or one of the values."""
-    return value is not None if wanted == "set" else value in (wanted if isinstance(wanted, list) else [wanted])
 
 
 def _walk(steps: list[Tree]) -> Iterator[Tree]:
@@ -220,13 +213,11 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     return annotation, Field(default=default, description=parameter["help"])
 
 
-KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
-    {
-        **{path.stem: _read_kind(path, path.stem) for path in _FILES},
-        "flow": FlowSpec,
-        "imported": ImportedSpec,
-    }
-)
+KINDS: Mapping[str, type[ProgramSpec]] = {
+    **{path.stem: _read_kind(path, path.stem) for path in _FILES},
+    "flow": FlowSpec,
+    "imported": ImportedSpec,
+}
 """Kind of program of this package -> its spec."""
 
 

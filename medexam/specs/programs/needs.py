@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -127,30 +127,6 @@ class Asking:
     """The local model that it has texts read by; None where it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
-
-    @property
-    def optimizers(self) -> tuple[OptimizerKind, ...]:
-        """Those of DSPy's optimizers that can improve its instructions and demonstrations.
-
-        Only replies of the model say what each predictor of a module is asked: a solved question does not.
-        """
-        every: tuple[OptimizerKind, ...] = get_args(OptimizerKind) if self.optimizable else ()
-        return tuple(kind for kind in every if not self._is_module or kind not in ("labeled", "knn"))
-
-    @property
-    def optimized_for(self) -> tuple[Metric, ...]:
-        """What its candidates can be chosen by."""
-        metrics: tuple[Metric, ...] = get_args(Metric)
-        return metrics[:2] if self._is_module else metrics
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
-        return not self._is_module and self.saved_as.get("kind") != "chain_of_thought"
-
-    @property
-    def _is_module(self) -> bool:
-        return self.saved_as.get("kind") == MODULE
 
     @property
     def groups(self) -> tuple[str, ...]:

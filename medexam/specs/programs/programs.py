@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from medexam.model_calls import Reading
-from medexam.plugins import is_own_name
 from medexam.questions import Language
-from medexam.specs.base import PROGRAMS, PlacedError, Spec, class_name, part_name, short_name
+from medexam.specs.base import PROGRAMS, PlacedError, Spec, class_name, part_of, short_name
 from medexam.specs.programs.needs import (
     MODULE,
     NO_NEEDS,
@@ -27,43 +25,20 @@ from medexam.specs.programs.needs import (
     RetrievalSettings,
 )
 from medexam.specs.programs.steps import BY, COMBINE, Step, Steps, check_fields, walk_steps
-from medexam.specs.programs.words import VariantSpec, WordsSpec
+from medexam.specs.programs.words import LABELS, VariantSpec, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 ADAPTERS = "medexam.adapters"
 """The entry point group of short names for adapters."""
 _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
+_OWN_ADAPTER = part_of(ADAPTERS, Literal["chat", "json", "xml"])
 _BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"}
 _BY_CONTENT |= {"reading", "retriever", "query_language", "reader", "revision"}
 """Fields of which a run's identity holds the content, or nothing."""
 _NAMES = {"kind", "by", "combine", "adapter"}
 """Fields that may name the user's own code, whose source an identity holds."""
 _ALWAYS = ("read", "option")
-LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("read", "option", "split", "module", "answer_format", "answer_form", "norm"), "{}"),
-        "context": "{}",
-        "chat_template": "chat",
-        "abstain_below": "abstain_{}",
-        "read_by": "{}",
-        "reader": "{}",
-        "prompt": "{}",
-        "prompt_language": "words_{}",
-        "images": "images",
-        "image_side": "side{}",
-        "answer_after_budget": "closed",
-        "adapter": "{}",
-        "load": "optimized",
-        "samples": "samples{}",
-        "orders": "{}",
-        "then": "{}",
-        "retriever": "{}",
-        "query": "{}",
-        "k": "k{}",
-        "query_language": "by_{}",
-    }
-)
-"""Field of a program -> how tables and folders show a value that is not its default, in this order."""
+"""Fields that tables and folders show whatever their value."""
 
 
 class ProgramSpec(Spec):
@@ -104,7 +79,7 @@ class ProgramSpec(Spec):
             value, default = getattr(self, name), fields[name].default
             differs = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
             if value is not None and differs and (name != "context" or value == "stem_and_options"):
-                words.append(LABELS[name].format("options_shown" if name == "context" else _short(value)))
+                words.append(LABELS[name].format(_short(value)))
         return words
 
     @property
@@ -185,7 +160,9 @@ class ModuleSpec(ProgramSpec):
     answer_format: AnswerFormat = "free"
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
     (`Literal`, an enum, a bool, or the int `answer` among the options)."""
-    adapter: str = "chat"
+    adapter: Annotated[
+        str, AfterValidator(lambda name: _SHORT_ADAPTERS.get(class_name(name), class_name(name))), _OWN_ADAPTER
+    ] = "chat"
     """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class or object of one's own, `./file.py:Name`.
     Guided answers use the chat adapter."""
     max_tokens: PositiveInt | None = None
@@ -193,12 +170,6 @@ class ModuleSpec(ProgramSpec):
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
     None asks as it is written."""
-
-    @field_validator("adapter")
-    @classmethod
-    def _names_adapter(cls, adapter: str) -> str:
-        name = class_name(adapter)
-        return _SHORT_ADAPTERS.get(name) or part_name(name, tuple(_SHORT_ADAPTERS.values()), ADAPTERS)
 
     @model_validator(mode="after")
     def _guided_is_chat(self) -> Self:
@@ -230,7 +201,7 @@ class OwnSpec(ModuleSpec, RetrievingSpec):
     `passages` is one of the fields that it may take if it looks some up.
     """
 
-    kind: str
+    kind: Annotated[str, part_of(PROGRAMS)]
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     retriever: RetrieverSpec | None = None
     """None looks up no passages."""
@@ -238,14 +209,6 @@ class OwnSpec(ModuleSpec, RetrievingSpec):
     """Keyword arguments of the class or function."""
     plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
-
-    @field_validator("kind")
-    @classmethod
-    def _names_code(cls, kind: str) -> str:
-        if not is_own_name(kind, PROGRAMS):
-            raise ValueError(f"{kind!r} is neither a kind that ships nor package.module:Name or ./file.py:Name")
-        # A run is resumed from any folder, and reported without the package that added a short name.
-        return part_name(kind, (), PROGRAMS)
 
     @property
     def asking(self) -> Asking:
@@ -395,8 +358,8 @@ class FlowSpec(ModuleSpec):
         for step, asking in parts:
             for name, needs in ((step.model, asking.engine_needs), *asking.models.items()):
                 models[name] = models.get(name, NO_NEEDS) | needs
-        codes = [code for step, asking in parts for code in (*asking.codes, step.own_module) if code is not None]
-        forms = [{*asking.forms} for step, asking in parts if asking.forms and not step.abstains]
+        codes = [code for step, asking in parts for code in (*asking.codes, step.by) if code not in BY]
+        forms = [{*asking.forms} for step, asking in parts if asking.forms and getattr(step.use, "kind", "") != "abstain"]
         readers = {asking.local_reader for step, asking in parts} - {None}
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
@@ -416,7 +379,8 @@ class FlowSpec(ModuleSpec):
                 for step, asking in parts
             ),
             sets_temperature=any(step.temperature or asking.sets_temperature for step, asking in parts),
-            votes=any(step.votes or asking.votes for step, asking in parts) or any(self._rules),
+            votes=any(step.votes or asking.votes for step, asking in parts)
+            or any(step.combine for _, step in walk_steps(self.steps)),
             optimizable=alone.optimizable and not is_fixed,
             saved_as=alone.saved_as,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
@@ -426,13 +390,10 @@ class FlowSpec(ModuleSpec):
         )
 
     @property
-    def _rules(self) -> list[str]:
-        return [step.combine for _, step in walk_steps(self.steps) if step.combine is not None]
-
-    @property
     def combining_code(self) -> tuple[str, ...]:
         """The user's own functions that combine branches."""
-        return tuple(dict.fromkeys(rule for rule in self._rules if rule not in COMBINE))
+        rules = (step.combine or "vote" for _, step in walk_steps(self.steps))
+        return tuple(dict.fromkeys(rule for rule in rules if rule not in COMBINE))
 
     @cached_property
     def look_up(self) -> Step | None:

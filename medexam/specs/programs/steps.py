@@ -1,6 +1,6 @@
 """The steps of programs in YAML, over one set of named fields: what a step may say, which fields it reads and writes.
 
-A DSPy signature says what a step reads and writes; the key that names the step stands first in `STEPS`. Anything that
+A DSPy signature says what a step reads and writes; `words.yaml` says which keys each step has. Anything that
 steps cannot say is Python through `use`, `by` or `combine`.
 """
 
@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import yaml
 from pydantic import (
@@ -29,7 +28,7 @@ from medexam.errors import SpecError
 from medexam.questions import Language
 from medexam.specs.base import PROGRAMS, PlacedError, Spec, part_of, short_name
 from medexam.specs.programs.needs import AnswerFormat, PositiveInt, Query
-from medexam.specs.programs.words import Orders, VariantSpec, WordsSpec
+from medexam.specs.programs.words import TABLE, Orders, VariantSpec, WordsSpec
 from medexam.text import nearest
 
 if TYPE_CHECKING:
@@ -37,16 +36,14 @@ if TYPE_CHECKING:
 
 Types = dict[str, str]
 """Name of each field -> its type, as a signature writes it."""
-QUESTION_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "question": "str",
-        "stem": "str",
-        "options": "str",
-        "option_numbers": "list[int]",
-        "context": "str",
-        "language": "str",
-    }
-)
+QUESTION_FIELDS: Mapping[str, str] = {
+    "question": "str",
+    "stem": "str",
+    "options": "str",
+    "option_numbers": "list[int]",
+    "context": "str",
+    "language": "str",
+}
 """The fields that every question has, with their types."""
 VOTE_FIELDS: Types = {"agreement": "float", "tied": "bool"}
 """What a vote writes beside its answer: the share of the votes that it has, and whether another has as many."""
@@ -62,20 +59,7 @@ NEAREST = "minilm"
 Combine = Literal["vote", "mean_probability"]
 COMBINE: tuple[str, ...] = get_args(Combine)
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
-_ASKING = ("model", "samples", "orders", "temperature", "as", "add")
-STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "ask": (*_ASKING, "by", "max_tokens", "answer_format", "instructions", "demos", "nearest", "words", "cite"),
-        "use": _ASKING,
-        "retrieve": ("k", "as", "add", "numbered", "query", "query_language"),
-        "each": ("name", "most", "keep", "do"),
-        "repeat": ("until", "while", "do"),
-        "when": ("do", "else"),
-        "unless": ("do", "else"),
-        "drop": (),
-        "all": ("combine",),
-    }
-)
+STEPS: Mapping[str, tuple[str, ...]] = {name: (*keys,) for name, keys in TABLE["steps"].items()}
 """Name of a step -> the keys that it may have beside its name."""
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -144,6 +128,7 @@ class Step(VariantSpec):
     """A step of a program; `STEPS` says which keys stand beside the one that names it."""
 
     model_config = ConfigDict(serialize_by_alias=True)
+    refused: ClassVar[Mapping[str, Mapping[str, Any]]] = TABLE["refused_steps"]
     ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)] | None = None
     """Ask a DSPy signature such as `question, options, passages -> answer: int`: what is read among the fields, and
     what is written."""
@@ -250,30 +235,19 @@ class Step(VariantSpec):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         inputs, outputs = self.signature if self.ask else SignatureText({}, {})
-        words, texts = self.words, [name for name in self.texts if name != "answer"]
-        is_aside = words is not None and words.asks == "aside"
-        answers = words is not None and not is_aside
+        asks, texts = self.words and self.words.asks, [name for name in self.texts if name != "answer"]
+        one_type = [*outputs.values()] in (["bool"], ["str"], ["list[str]"])
+        writes_answer = "answer" in outputs and outputs.keys() <= {"answer", "rationale"}
         refusals = {
-            "`as` renames a field, and `add` extends a list: leave one out": None not in (self.rename, self.add),
             "as and add need exactly one output": len(outputs) > 1 and bool(self.rename or self.add),
-            "nearest chooses among demos: add them, with a field `question` each": bool(
-                self.nearest and not self.demos
+            "cite needs words that name an option, and passages: read `question, options, passages`": (
+                self.cite is not None and (asks != "reply" or self.texts != (PASSAGES,))
             ),
-            "words have their own instructions and examples: leave by, instructions and demos out": words is not None
-            and (self.by != "predict" or self.instructions is not None or self.demos != ()),
-            "cite needs words that name an option, and passages: read `question, options, passages`": self.cite
-            is not None
-            and (words is None or words.asks != "reply" or self.texts != (PASSAGES,)),
-            "cite takes no samples or orders: leave them out": self.cite is not None and self.votes,
-            "these words show a question and one text, and return one bool, str or list[str]": is_aside
-            and (
-                [*outputs.values()] not in (["bool"], ["str"], ["list[str]"]) or len(texts) > 2 - ("question" in inputs)
-            ),
+            "these words show a question and one text, and return one bool, str or list[str]": asks == "aside"
+            and not (one_type and len(texts) <= 2 - ("question" in inputs)),
             "these words read `question` and one text, and write only `answer`, and `rationale` if they reason": (
-                answers
-                and not ("answer" in outputs and outputs.keys() <= {"answer", "rationale"} and "question" in inputs)
-            )
-            or (answers and len(self.texts) > 1),
+                asks not in (None, "aside") and not (writes_answer and "question" in inputs and len(self.texts) <= 1)
+            ),
         }
         if refusal := next((words for words, applies in refusals.items() if applies), None):
             raise ValueError(refusal)
@@ -295,19 +269,9 @@ class Step(VariantSpec):
         return self.ask is not None or self.use is not None
 
     @property
-    def abstains(self) -> bool:
-        """Whether it withdraws the answer."""
-        return self.use is not None and self.use.kind == "abstain"
-
-    @property
     def field(self) -> str:
         """The field that `retrieve`, `each` or `drop` is about."""
         return self.retrieve or self.each or self.drop or ""
-
-    @property
-    def condition(self) -> Condition | None:
-        """What `when` and `unless` decide by."""
-        return self.when or self.unless
 
     @property
     def branches(self) -> "Mapping[str, Steps]":
@@ -336,11 +300,6 @@ class Step(VariantSpec):
         """What its predictors are called by: its output, or the kind of the program that it uses."""
         output = re.sub(r"\W", "_", short_name(self.use.kind)) if self.use else next(iter(self.outputs))
         return self.rename or self.add or output
-
-    @property
-    def own_module(self) -> str | None:
-        """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
-        return None if self.by in BY else self.by
 
     @property
     def votes(self) -> bool:
@@ -451,7 +410,7 @@ def _writes(step: Step, place: str, fields: Types, before: dict[str, Types]) -> 
             _check_condition(step.until, f"{place}.until", fields | _sure(written))
             _check_condition(step.as_long_as, f"{place}.while", fields | _sure(written))
             return written
-    _check_condition(step.condition, f"{place}.{step.step}", fields)
+    _check_condition(step.when or step.unless, f"{place}.{step.step}", fields)
     then = _follow(step.do, f"{place}.do", fields, before)
     other = _follow(step.otherwise or (), f"{place}.else", fields, before)
     kinds = {name: [one.get(name) or fields.get(name, "") for one in (then, other)] for name in then | other}

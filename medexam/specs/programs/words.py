@@ -5,8 +5,7 @@ something beside the question. `words.yaml` says what each of them asks and take
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -23,14 +22,23 @@ from medexam.specs.base import PlacedError, Spec, parse_yaml
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt, WordFiles
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
-_TABLE = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), "words.yaml")
-TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType({group: (*names,) for group, names in _TABLE["takes"].items()})
+TABLE = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), "words.yaml")
+"""`words.yaml`."""
+TAKES: Mapping[str, tuple[str, ...]] = {group: (*names,) for group, names in TABLE["takes"].items()}
 """Group of words -> the fields of `WordsSpec` that these have."""
-WORDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(_TABLE["words"])
+WORDS: Mapping[str, Mapping[str, Any]] = TABLE["words"]
 """WordsSpec that ship -> their group, the form of questions that they answer, their file, and the tokens of a reply."""
+LABELS: Mapping[str, str] = TABLE["labels"]
+"""Field of a program -> how tables and folders show a value that is not its default, in this order."""
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
 """The groups of words that ship for what is asked beside the question."""
-_PICTURE_SIDE = 1024
+
+
+def holds(value: Any, wanted: Any, default: Any = None) -> bool:
+    """Return whether a field has the value, or one of a list; `set` is any but its default, `unset` is that."""
+    if wanted in ("set", "unset"):
+        return bool(value == default) == (wanted == "unset")
+    return any(value == one for one in (wanted if isinstance(wanted, list) else [wanted]))
 
 
 def _check_orders(orders: str) -> str:
@@ -45,10 +53,21 @@ Orders = Annotated[str, AfterValidator(_check_orders)]
 class VariantSpec(Spec):
     """Base of what has some of its fields alone, by what it is."""
 
+    refused: ClassVar[Mapping[str, Mapping[str, Any]]]
+    """What is said of fields that contradict each other -> their values."""
+
     @property
     def own(self) -> Collection[str]:
         """The keys that it has."""
         raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _refuse(self) -> Self:
+        fields = type(self).model_fields
+        for words, beside in self.refused.items():
+            if all(holds(getattr(self, name), wanted, fields[name].default) for name, wanted in beside.items()):
+                raise ValueError(words)
+        return self
 
     @model_serializer(mode="wrap")
     def _dump_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -64,6 +83,7 @@ class VariantSpec(Spec):
 class WordsSpec(VariantSpec):
     """The words in which a step asks, and how."""
 
+    refused: ClassVar[Mapping[str, Mapping[str, Any]]] = TABLE["refused_words"]
     kind: str = Field("zero_shot", json_schema_extra={"enum": [*WORDS]})
     """Which words: those of a kind that ships, or `aside` for what is asked beside the question."""
     prompt: str | Path | None = None
@@ -87,7 +107,7 @@ class WordsSpec(VariantSpec):
     images: Literal["hidden", "shown"] = "hidden"
     """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees.
     `dataset.images: with` asks only the questions that have one."""
-    image_side: PositiveInt = _PICTURE_SIDE
+    image_side: PositiveInt = 1024
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
@@ -130,34 +150,6 @@ class WordsSpec(VariantSpec):
             raise PlacedError("kind", f"no words are called {words['kind']!r}: the choices are {names}")
         cls.check_keys(words, ("kind", *TAKES[WORDS[words["kind"]]["asks"]]))
         return read(words)
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        refusals = {
-            "image_side belongs to images: shown, not to hidden: leave it out": self.image_side != _PICTURE_SIDE
-            and self.images == "hidden",
-            "answer_after_budget continues a reply, which is impossible after a picture: leave it out": (
-                self.answer_after_budget and self.images != "hidden"
-            ),
-            "answer_after_budget closes free replies, and guided ones end in a choice: leave it out": (
-                self.answer_after_budget and self.answer_format == "guided"
-            ),
-            f"examples belongs to few_shot, and the words are those of {self.kind}: leave it out": self.examples
-            != "paper"
-            and self.kind != "few_shot",
-            "answer_format guided cannot constrain short answers: leave it out": self.answer_format == "guided"
-            and self.kind == "short_answer",
-            "read 'label' needs the options shown: set context to 'stem_and_options', or leave it out": self.read
-            == "label"
-            and self.context == "stem",
-            "several orders need the options shown: set context to 'stem_and_options', or read 'label'": self.orders
-            != "given"
-            and not self.shows_options,
-            "words beside the question are those of a group: add group": self.kind == "aside" and not self.group,
-        }
-        if refusal := next((refusal for refusal, applies in refusals.items() if applies), None):
-            raise ValueError(refusal)
-        return self
 
     @property
     def own(self) -> Collection[str]:
