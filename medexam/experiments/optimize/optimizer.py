@@ -163,8 +163,8 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
     # A question with its answer alone is no demonstration of what a module asks, or of reasoning.
-    kind_saved = optimization.cell.program.asking.saved_as.get("kind")
-    labeled = 0 if kind_saved in (MODULE, "chain_of_thought") else spec.demos
+    takes_labels = optimization.cell.program.asking.saved_as["kind"] not in (MODULE, "chain_of_thought")
+    labeled = spec.demos * takes_labels
     arguments: dict[str, Any] = {
         "metric": score_output,
         **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -127,6 +127,13 @@ class Asking:
     """The local model that it has texts read by; None where it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
+
+    @property
+    def optimized_by(self) -> dict[str, list[str]]:
+        """Field of an optimizer -> what it may be; a solved question says nothing of what predictors are asked."""
+        left_out = ("labeled", "knn", "log_probability") if self.saved_as.get("kind") == MODULE else ()
+        fields = {"kind": OptimizerKind, "metric": Metric}
+        return {name: [one for one in get_args(every) if one not in left_out] for name, every in fields.items()}
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -359,7 +359,8 @@ class FlowSpec(ModuleSpec):
             for name, needs in ((step.model, asking.engine_needs), *asking.models.items()):
                 models[name] = models.get(name, NO_NEEDS) | needs
         codes = [code for step, asking in parts for code in (*asking.codes, step.by) if code not in BY]
-        forms = [{*asking.forms} for step, asking in parts if asking.forms and getattr(step.use, "kind", "") != "abstain"]
+        answering = [asking for step, asking in parts if getattr(step.use, "kind", "") != "abstain"]
+        forms = [{*asking.forms} for asking in answering if asking.forms]
         readers = {asking.local_reader for step, asking in parts} - {None}
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")

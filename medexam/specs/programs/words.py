@@ -37,7 +37,7 @@ SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supp
 def holds(value: Any, wanted: Any, default: Any = None) -> bool:
     """Return whether a field has the value, or one of a list; `set` is any but its default, `unset` is that."""
     if wanted in ("set", "unset"):
-        return bool(value == default) == (wanted == "unset")
+        return bool((value == default) == (wanted == "unset"))
     return any(value == one for one in (wanted if isinstance(wanted, list) else [wanted]))
 
 
