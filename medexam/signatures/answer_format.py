@@ -139,7 +139,7 @@ def _is_stated(before: str, after: str, number: str) -> bool:
         return not names(pattern("relative").sub("", own), "denial")
     is_heading = not pattern("in_format").search(before) and own.rstrip(" \t\r\n.*_`").endswith((":", ">", '"', "("))
     # The number of a passage in brackets is no word.
-    words = word_pattern().findall(re.sub(r"[:,~]|\[\d+\]", " ", own))
+    words = word_pattern().findall(re.sub(r"[:,~`]|\[\d+\]", " ", own))
     is_statement = is_heading or all(word in roles() or names(word, "leads") for word in words)
     return is_statement and not names(own, "denial", "wrong")
 
