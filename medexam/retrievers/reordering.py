@@ -16,13 +16,13 @@ from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import BATCH, MEDCPT
 from medexam.specs.identity import digest
-from medexam.weights import MINILM, EncoderWeights, find_encoder_weights, loading, loading_options
+from medexam.weights import MINILM, Weights, find_encoder_weights, loading, loading_options
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 DEPTH = 100
-"""The most passages that each member is asked for; no more can be ranked."""
+"""Passages that each member is asked for, unless more are to be found."""
 _MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
 _MEDCPT_CROSS_REVISION = "refs/pr/3"
 """The hub's own conversion to safetensors; the main branch holds a pickle alone."""
@@ -55,15 +55,8 @@ class FusionRetriever:
         self._order = {passage.id: position for position, passage in enumerate(corpus.passages)}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Find the `k` best passages of each query, best first; see `Retriever.search`.
-
-        Raises `ValueError` also if `k` is larger than the depth.
-        """
-        if not 1 <= k <= self.depth:
-            raise ValueError(f"k is {k}: it must be from 1 to the depth of fusion, which is {self.depth}")
-        if not queries:
-            return []
-        hits_by_member = [member.search(queries, self.depth) for member in self.members]
+        """Find the `k` best passages of each query, best first; see `Retriever.search`."""
+        hits_by_member = [member.search(queries, max(k, self.depth)) for member in self.members]
         return [self._fuse(rankings, k) for rankings in zip(*hits_by_member, strict=True)]
 
     def _fuse(self, rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
@@ -134,7 +127,7 @@ class RerankingRetriever:
         return values
 
 
-def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[EncoderWeights, int | None]:
+def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[Weights, int | None]:
     """Find and identify the weights of a cross-encoder without loading them, and the tokens at which pairs are cut.
 
     None tokens: as the model says itself. Raises what `find_weights` raises.
@@ -146,7 +139,7 @@ def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[E
     return find_encoder_weights(name, revision), None
 
 
-def _load(name: str | Path, revision: str | None) -> "tuple[CrossEncoder, EncoderWeights]":
+def _load(name: str | Path, revision: str | None) -> "tuple[CrossEncoder, Weights]":
     weights, tokens = find_cross_encoder(name, revision)
     with loading(weights):
         from sentence_transformers import CrossEncoder

@@ -11,7 +11,7 @@ same way. So scores are those of the exact search, and only the choice of passag
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.errors import IndexBuildError, IndexStaleError
+from medexam.errors import IndexBuildError
 from medexam.files import whole_file
 from medexam.retrievers.base import import_library
 
@@ -42,21 +42,6 @@ _TRAINING_BYTES = 1 << 30
 _POOL = 10
 """Candidates of an approximate index for each passage that is asked for."""
 _SMALLEST_POOL = 100
-
-
-def read_batches(paths: Sequence[Path]) -> Iterator[Any]:
-    """Read the batches of Arrow files one by one, and map none: mapped pages count as memory. Raises `OSError`."""
-    import pyarrow as pa
-
-    for path in paths:
-        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-            yield from stream
-
-
-def to_array(column: Any) -> Vectors:
-    """Return the vectors `[n, dimension]` of a column of a batch, which are not copied."""
-    array: Vectors = column.flatten().to_numpy().reshape(len(column), -1)
-    return array
 
 
 class StoredVectors:
@@ -88,24 +73,25 @@ class StoredVectors:
         """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
         faiss = import_library("faiss")
         if self._is_small and self._memory is None:
-            self._memory = np.concatenate([block for _, block in self._blocks()])
+            self._memory = np.concatenate([block for _, block in self.blocks()])
         if self._longest is None:
-            squares = (float(np.einsum("ij,ij->i", block, block).max()) for _, block in self._blocks())
+            squares = (float(np.einsum("ij,ij->i", block, block).max()) for _, block in self.blocks())
             self._longest = math.sqrt(max(squares))
         heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
-        for start, block in self._blocks():
+        for start, block in self.blocks():
             scores, rows = faiss.knn(queries, block, min(depth, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
             heap.add_result(scores, rows + start)
         heap.finalize()
         return heap.D, heap.I, self._longest
 
-    def _blocks(self) -> Iterator[tuple[int, Vectors]]:
+    def blocks(self) -> Iterator[tuple[int, Vectors]]:
         """Yield blocks of consecutive vectors, each after the number of its first row; one of all, if in memory."""
         if self._memory is not None:
             yield 0, self._memory
             return
         for start in range(0, len(self), self._step):
-            yield start, to_array(self._rows.data.fast_slice(start, self._step).column(VECTOR).combine_chunks())
+            column = self._rows.data.fast_slice(start, self._step).column(VECTOR).combine_chunks()
+            yield start, column.flatten().to_numpy().reshape(len(column), -1)
 
 
 def search_exhaustively(vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:
@@ -166,44 +152,24 @@ def make_structure(factory: str, parameters: str, dimension: int) -> Any:
     return index
 
 
-def build_structure(index: Any, paths: Sequence[Path], count: int, target: Path) -> None:
-    """Fill an index that `make_structure` made with the vectors of Arrow files, and write it, parameters included.
+def build_structure(index: Any, vectors: StoredVectors, target: Path) -> None:
+    """Fill an index that `make_structure` made with the vectors, and write it, parameters included.
 
     It is trained on rows at equal distances, so that the same vectors are always trained in the same way. Raises
     `IndexBuildError` where the vectors are too few, and `OSError`.
     """
+    count = len(vectors)
     if not index.is_trained:
-        rows = np.linspace(0, count - 1, min(count, _TRAINING_BYTES // (index.d * 4))).astype(np.int64)
-        points, first = np.empty((len(rows), index.d), dtype=np.float32), 0
-        for part in _read_vectors(paths):
-            start, end = np.searchsorted(rows, [first, first + len(part)])
-            points[start:end] = part[rows[start:end] - first]
-            first += len(part)
+        points = vectors[np.linspace(0, count - 1, min(count, _TRAINING_BYTES // (index.d * 4))).astype(np.int64)]
         with _faiss_errors(f"the index cannot be trained on {count:,} passages"):
             index.train(points)
-    for part in _read_vectors(paths):
-        index.add(part)
+    for _, block in vectors.blocks():
+        index.add(block)
     with whole_file(target) as draft:
         try:
             import_library("faiss").write_index(index, str(draft))
         except RuntimeError as error:
             raise OSError(str(error).splitlines()[0]) from error
-
-
-def _read_vectors(paths: Sequence[Path]) -> Iterator[Vectors]:
-    return (to_array(batch.column(VECTOR)) for batch in read_batches(paths))
-
-
-def open_structure(path: Path, vectors: StoredVectors) -> Any:
-    """Open the index that `build_structure` wrote; raises `IndexStaleError` if it is not of these vectors."""
-    faiss = import_library("faiss")
-    try:
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-    except RuntimeError as error:
-        raise IndexStaleError(f"{path} cannot be read; build the index again") from error
-    if (index.ntotal, index.d) != vectors.shape:
-        raise IndexStaleError(f"{path} is not of these vectors; build the index again")
-    return index
 
 
 def search_structure(index: Any, vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:

@@ -35,7 +35,7 @@ from medexam.serve.engines.dspy_model import DSPyModelEngine, RequestEngine
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.provider import connect_provider
 from medexam.serve.engines.scripted import ScriptedEngine, script_digest
-from medexam.serve.local_model.weights import check_local_extra, find_weights, pick_device, pick_dtype
+from medexam.serve.local_model.weights import check_local_extra, find_weights, pick_dtype
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, TIMING
 from medexam.serve.pool import Server, ServerPool
@@ -53,6 +53,7 @@ from medexam.serve.request_settings import (
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.base import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS
+from medexam.weights import pick_device
 
 _log = logging.getLogger(__name__)
 _TOKENS = 16
@@ -315,7 +316,7 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     """
     if spec.engine == "embedded":
         weights, dtype = find_weights(spec), pick_dtype(spec.dtype, pick_device(spec.device))
-        return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
+        return {"engine": spec.engine, "weights": weights.revision, "dtype": dtype}
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
         return {"engine": spec.engine, "script": script_digest(spec.path)}

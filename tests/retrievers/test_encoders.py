@@ -119,7 +119,7 @@ def test_a_model_that_is_not_there_is_refused(tmp_path: Path, medcpt_folder: Pat
         with pytest.raises(EngineError, match=message):
             build_encoder(name, revision="main")
     if not torch.cuda.is_available():
-        with pytest.raises(EngineError, match="cannot be loaded"):
+        with pytest.raises(EngineError, match="finds no CUDA device"):
             build_encoder("minilm", device="cuda")
 
 

@@ -88,6 +88,9 @@ def test_real_rankings_are_fused_as_by_hand() -> None:
     assert fused[-1] == []
 
 
-def test_a_number_beyond_what_is_ranked_is_refused(letters) -> None:
-    with pytest.raises(ValueError, match="k is 8: it must be from 1 to the depth of fusion, which is 7"):
-        FusionRetriever([FixedRetriever(letters, "ab")], letters).search(["q"], 8)
+def test_each_member_is_asked_for_as_many_passages_as_are_to_be_found() -> None:
+    corpus = build_corpus("many", [Passage(str(n), "", "femur " * (1 + n), "s") for n in range(120)], source="here")
+    fused = FusionRetriever([BM25Retriever(corpus, "en"), BM25Retriever(corpus, "es")], corpus)
+    best, all_hits = (fused.search(["femur"], k)[0] for k in (30, 120))
+    assert len({hit.passage.id for hit in all_hits}) == 120
+    assert all_hits[:30] == best

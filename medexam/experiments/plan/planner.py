@@ -236,7 +236,7 @@ class _Sources:
     def _plan_retrieval(self, cell: CellSpec, settings: RetrievalSettings) -> Retrieval:
         """Plan the passages of a cell, with nothing looked up yet.
 
-        Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
+        Raises `SpecError` where `k` exceeds the corpus.
         """
         dataset, language = cell.dataset, settings.query_language or cell.dataset.language
         translations = None if language == dataset.language else self._translate(dataset, language)

@@ -12,7 +12,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
 from medexam.measures.tables import TableRun, legend, overview
 from medexam.plugins import load_added
-from medexam.tables import NONE, Table, amount, flatten
+from medexam.tables import NONE, Number, Table, flatten
 from medexam.text import shorten
 
 SHOWN_CHARACTERS = 160
@@ -84,7 +84,7 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
     if not costed:
         return []
     rows = tuple(
-        (*name, label, *((NONE,) * 3 if cost is None else map(amount, cost.values())))
+        (*name, label, *((NONE,) * 3 if cost is None else map(_amount, cost.values())))
         for name, _, costs in costed
         for key, label in _COSTS.items()
         if (cost := costs.get(key)) is not None or key in _TOKENS
@@ -101,6 +101,13 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
         caption += " -: the server reported no tokens."
     headers = ("Run",) * (len(runs) > 1) + ("What", "In all", "A question", "A right answer")
     return [Table("Cost", headers, rows, text_columns=len(headers) - 3, caption=caption)]
+
+
+def _amount(value: float | None) -> Number:
+    """Write a quantity of any size: whole from 100 on, with three digits below."""
+    if value is None:
+        return Number(NONE, None)
+    return Number(f"{value:,.0f}" if value >= 100 else f"{value:.3g}", value)
 
 
 def failure_tables(runs: Sequence[StoredRun]) -> list[Table]:

@@ -6,20 +6,21 @@ It knows the model, its tokenizer and its chat template. Its callers decide when
 import hashlib
 import importlib.metadata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
+from medexam.errors import InvalidRequestError, UnsupportedFeatureError
 from medexam.model_calls import ChatMessage
-from medexam.process import quiet_transformers
 from medexam.serve.chat_messages import CLOSED, TemplateRules, append, is_open, no_template, probe_template
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype, smollm2_folder
+from medexam.serve.local_model.weights import find_weights, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import list_switches, template_settings
 from medexam.specs.model import ModelSpec
+from medexam.weights import loading, pick_device
 
 
 class LocalModel:
@@ -32,24 +33,17 @@ class LocalModel:
 
     def __init__(self, spec: ModelSpec):
         weights = find_weights(spec)
-        self.label, self.content, self.min_p = weights.label, weights.content, spec.min_p
+        self.label, self.content, self.min_p = weights.label, weights.revision, spec.min_p
         device = pick_device(spec.device)
         self.dtype_name, self.device = pick_dtype(spec.dtype, device), torch.device(device)
-        source = weights.source or smollm2_folder()
-        place: dict[str, Any] = {"revision": weights.content} if weights.hub else {"local_files_only": True}
-        try:
-            with quiet_transformers():
-                self.tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **place)
-                # safetensors only: the older format is a pickle, which runs code when it is read.
-                dtype = getattr(torch, self.dtype_name)
-                model: Any = AutoModelForCausalLM.from_pretrained(
-                    source, dtype=dtype, use_safetensors=True, trust_remote_code=False, **place
-                )
+        weights = weights if weights.source else replace(weights, source=str(smollm2_folder()))
+        with loading(weights, "model", "local"):
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **weights.origin)
+            # safetensors only: the older format is a pickle, which runs code when it is read.
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                weights.source, dtype=getattr(torch, self.dtype_name), use_safetensors=True, **weights.origin
+            )
             self.model: Any = model.to(self.device).eval()
-        except Exception as error:  # whatever a library says, in one line
-            message = " ".join(str(error).split())[:300]
-            commit = f" at commit {weights.content}" if weights.hub else ""
-            raise EngineError(f"{source}{commit}: the model cannot be loaded: {message}") from error
         self.max_context: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         end_ids = model.generation_config.eos_token_id
         ends = [*(end_ids if isinstance(end_ids, list) else [end_ids]), self.tokenizer.eos_token_id]

