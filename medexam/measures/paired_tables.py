@@ -84,7 +84,6 @@ def breakdown_tables(benchmark: Benchmark[Any, Any], paired: Paired, names: Sequ
 
 
 def _agreement(paired: Paired, names: Sequence[str]) -> Table:
-    """Show how often each run and the baseline answer alike."""
     rows = tuple(
         (
             name,

@@ -129,7 +129,6 @@ def _in_columns(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
 
 
 def _group_tables(title: str, header: str, groups: Mapping[str, Scores], *, published: bool) -> list[Table]:
-    """Show a row a group, under the name of what they are grouped by; further measures in further tables."""
     scores = list(groups.values())
     names = _measure_names(scores)
     tables = []
@@ -204,7 +203,6 @@ def _measure_names(scores: Sequence[Scores]) -> list[str]:
 
 
 def _unscored_columns(scores: Sequence[Scores]) -> dict[str, list[str]]:
-    """Return the column of questions that are not scored; empty if all are."""
     if not any(group.failed or group.missing for group in scores):
         return {}
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
@@ -223,6 +221,5 @@ def _measure_columns(scores: Sequence[Scores], names: Sequence[str], *, bare: bo
 
 
 def _silence(scores: Scores) -> Measure:
-    """Return the share without an answer."""
     share = scores.unanswered / scores.n if scores.n else None
     return scores.measures.get("unanswered_ratio") or Measure(value=share, n=scores.n)

@@ -167,7 +167,6 @@ def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words
 
 
 def _overlap(answer_words: Words, reference_words: Words) -> tuple[float, float, float]:
-    """Compute F1, precision and recall over words, each counted as often as both sides have it."""
     overlap = (Counter(answer_words) & Counter(reference_words)).total()
     if not overlap:
         return 0.0, 0.0, 0.0

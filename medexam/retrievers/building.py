@@ -197,7 +197,6 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
-    """Make an instance of the user's class; raises `SpecError` if it cannot be made, or searches nothing."""
     factory = load_object(spec.kind, RETRIEVERS)
     passages = {} if corpus is None else {"passages": corpus.passages}
     try:

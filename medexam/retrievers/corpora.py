@@ -147,7 +147,6 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
 
 def _survey(read: Read, **description: Any) -> Corpus:
-    """Read all passages once, to describe them."""
     digest, hashes, characters = hashlib.sha256(), array("q"), 0
     for _, passage in read():
         digest.update(_encode(passage))
@@ -196,7 +195,6 @@ def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
 def _read_passages(
     rows: Callable[[], Rows], name: str, size: int | None, overlap: int
 ) -> Iterator[tuple[Place, Passage]]:
-    """Read the passages of a corpus, cut where `size` says so."""
     collections: dict[str, str] = {}
     for place, row in rows():
         passage = _parse(place, row, name, collections)

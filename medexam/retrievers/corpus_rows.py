@@ -307,7 +307,6 @@ def _load_hub(name: str) -> Mapping[str, Any]:
 
 
 def _read_hub(parts: Mapping[str, Any]) -> Rows:
-    """Yield every row of what `_load_hub` brought, all splits together."""
     for place, part in parts.items():
         batches = part.iter(batch_size=_BATCH_ROWS)
         rows = (

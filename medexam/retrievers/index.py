@@ -208,7 +208,6 @@ def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
 
 
 def _row_schema(dimension: int) -> Any:
-    """Build the Arrow schema of rows with vectors of this length, as `datasets` writes it."""
     import pyarrow as pa
 
     fields = [*((name, pa.string()) for name in _TEXTS), (VECTOR, pa.list_(pa.float32(), dimension))]
@@ -304,7 +303,6 @@ def rebuild(folder: Path) -> str:
 
 @contextmanager
 def _disk_errors(folder: Path) -> Iterator[None]:
-    """Turn an `OSError` into an `IndexBuildError` that names the way out."""
     try:
         yield
     except OSError as error:

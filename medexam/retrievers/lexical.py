@@ -140,7 +140,6 @@ def _drop_articles(text: str, language: Language) -> str:
 
 
 def _stop_words(language: Language) -> list[str]:
-    """Return the stop words that have two letters or more, in alphabetical order."""
     return sorted(word for word in load_stop_words(language) if len(word) > 1)
 
 

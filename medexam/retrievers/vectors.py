@@ -188,7 +188,6 @@ def search_structure(index: Any, vectors: StoredVectors, queries: Vectors, k: in
 
 @contextmanager
 def _faiss_errors(what: str) -> Iterator[None]:
-    """Raise what FAISS raises as an `IndexBuildError`."""
     try:
         yield
     except RuntimeError as error:

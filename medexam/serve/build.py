@@ -13,18 +13,16 @@ from functools import partial
 from typing import Any
 
 from medexam.errors import (
-    AnswerFormatError,
     CallError,
     EndpointSilentError,
     EndpointUnreachableError,
     EngineError,
-    LogprobsUnavailableError,
     SpecError,
 )
 from medexam.model_identity import ModelIdentity
 from medexam.plugins import hash_source, is_live_name, load_object
 from medexam.process import background_loop
-from medexam.serve.chat_messages import is_open, no_sight, no_template
+from medexam.serve.chat_messages import is_open
 from medexam.serve.contract import Engine
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import ask_name, look_again, probe_endpoint
@@ -82,7 +80,6 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS) -> Engine
 
 
 def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
-    """Load the libraries and the model, which takes seconds; raises `EngineError` if the `local` extra is missing."""
     check_local_extra()
     try:
         from medexam.serve.engines.embedded import EmbeddedEngine
@@ -92,10 +89,9 @@ def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
 
 
 def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
-    """Build an instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
     engine_class = load_object(spec.engine, ENGINES)
     if is_live_name(spec.engine):
-        return DSPyModelEngine(engine_class, spec, needs)
+        return DSPyModelEngine(engine_class, needs)
     try:
         engine: Any = engine_class(**spec.args)
     except Exception as error:
@@ -127,7 +123,7 @@ async def _connect_servers(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
         raise silent[0]
     first = next(iter(records.values()))
     record = _agree(list(records.values()))
-    _check_needs(needs, record)
+    record.check(needs)
 
     def open_server(endpoint: Endpoint) -> Server:
         return Server.at(endpoint, first.model, spec.timeout_s)
@@ -193,32 +189,6 @@ def _agree(records: Sequence[Capabilities]) -> Capabilities:
     versions = sorted({record.server_version for record in records if record.server_version})
     thinks = any(record.thinks for record in records)
     return first.model_copy(update={"server_version": ", ".join(versions) or None, "thinks": thinks})
-
-
-def _check_needs(needs: EngineNeeds, record: Capabilities) -> None:
-    server = f"{record.endpoint} ({record.server_version or 'unknown version'})"
-    way_out = "serve the model with a newer vLLM, or use engine embedded"
-    if needs.chat and not record.chat:
-        raise EngineError(f"{server} serves {no_template(record.model)}")
-    if needs.pictures and not record.sees:
-        raise EngineError(f"{server} serves {no_sight(record.model)}")
-    if needs.plain and not record.completes:
-        raise EngineError(f"{server} cannot continue plain text; {way_out}")
-    # Answers to pictures are asked as a chat.
-    if needs.guided and not (record.choice_form if needs.pictures else record.guided_by):
-        refusals = "; ".join(f"{name} is refused ({words})" for name, words in record.refusals.items())
-        raise AnswerFormatError(
-            f"{server} was asked for an impossible choice, and no form of request brought it"
-            f"{f': {refusals}' if refusals else ''}; set program.answer_format to free, or {way_out}"
-        )
-    if needs.closes and not record.renders:
-        raise EngineError(
-            f"{server} does not render its chat template exactly, so thinking that was cut off cannot be continued: "
-            f"leave program.answer_after_budget out, or {way_out}"
-        )
-    if needs.logprobs and not record.reads:
-        lack = "gives no log-probabilities of given tokens" if record.tokenizes else "does not serve /tokenize"
-        raise LogprobsUnavailableError(f"{server} {lack}, so texts cannot be scored; {way_out}")
 
 
 async def _check_settings(

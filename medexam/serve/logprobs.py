@@ -130,7 +130,6 @@ def build_logprobs(
 
 
 def _unusable_reply(method: str, request: str, reply: str) -> LogprobsUnavailableError:
-    """Build the error for a reply that is not what was asked for."""
     others = {"echo": "label", "label": "echo"}
     return LogprobsUnavailableError(
         f"reading log-probabilities by {method!r}: the request was for {request}, and the reply was {reply}; try "

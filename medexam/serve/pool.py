@@ -303,7 +303,6 @@ class Batcher(Generic[Item, Result]):
         return await future
 
     async def _work(self) -> None:
-        """Send batches until nothing is pending."""
         await asyncio.sleep(_GATHER_S)
         while self._pending:
             key = next(iter(self._pending))

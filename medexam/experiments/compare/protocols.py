@@ -41,7 +41,6 @@ def read_protocol(record: RunRecord, environment: Mapping[str, Any]) -> Protocol
 
 
 def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the protocol of a run that medexam has asked."""
     identity, program, model = record.identity, record.cell.program, record.identity.get("model") or {}
     words, engine, retriever = identity.get("words") or {}, environment.get("engine") or {}, identity.get("retriever")
     answering = None if program.flow is None else program.flow.answering
@@ -76,12 +75,10 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _join(settings: Iterable[tuple[str, Any]]) -> str:
-    """Write settings as a line, without those that are unknown."""
     return ", ".join(f"{name} {value}".strip() for name, value in settings if value not in (None, ""))
 
 
 def _imported(record: RunRecord, account: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the protocol of a run that was imported, `account` being what was kept of its file."""
     program = record.identity["program"]
     file = f"file {Path(account['file']).name}, SHA-256 {program['sha256'][:_DIGITS]}"
     return {

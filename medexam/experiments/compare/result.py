@@ -75,16 +75,14 @@ DROPPED = {
 """Why a question is not compared -> its words."""
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison(Displayed):
-    """Two runs or more on the same questions."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparison(Displayed, ComparisonScope):
+    """Two runs or more on the same questions, and what is found of them."""
 
     runs: tuple[StoredRun, ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     pending: tuple[int, ...]
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
-    scope: ComparisonScope
-    """The compared questions and the statistics over them."""
     notes: tuple[str, ...]
     """What a reader should know of how the runs differ in what they asked; usually empty."""
     doubts: tuple[str, ...]
@@ -93,16 +91,6 @@ class Comparison(Displayed):
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
     sections: tuple[ComparisonSection, ...]
     """Further parts that were asked for."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """What tells each run from the others."""
-        return self.scope.names
-
-    @property
-    def statistics(self) -> Paired:
-        """The paired statistics."""
-        return self.scope.statistics
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -127,9 +115,9 @@ class Comparison(Displayed):
         Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
         named by their `key`.
         """
-        keys, paired = self.scope.run_keys, self.statistics
+        keys, paired = self.run_keys, self.statistics
         alone = count_alone(paired.sheet) if paired.sheet.answers is not None else []
-        document = paired_document(paired, self.scope.sets[0].golds, keys)
+        document = paired_document(paired, self.sets[0].golds, keys)
         for place, (name, pair) in enumerate(zip(self.names[1:], document["pairs"], strict=True)):
             pair |= {"name": name} | ({"own": document_of(self.own[place])} if self.own else {})
         clusters = str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in paired.resampled else paired.clusters
@@ -138,7 +126,7 @@ class Comparison(Displayed):
             "baseline": keys[0],
             "questions": len(self.questions),
             paired.clusters.replace(" ", "_"): len(set(paired.sheet.clusters)),
-            "dropped": dict(self.scope.exclusions),
+            "dropped": dict(self.exclusions),
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [

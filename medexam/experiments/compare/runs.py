@@ -6,7 +6,7 @@ It reads the runs' predictions and the answer keys of their data sets; nothing i
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -113,11 +113,11 @@ def compare_runs(
     sections = [find(scope) for find in (find_noise, *finders)]
     doubts = (*mixed_notes(runs), *describe_unequal((run.folder, run.record) for run in runs))
     return Comparison(
+        **{field.name: getattr(scope, field.name) for field in fields(scope)},
         runs=tuple(runs),
         pending=tuple(
             len(pending(record.questions, answers)) for record, answers in zip(scope.records, outcomes, strict=True)
         ),
-        scope=scope,
         notes=(*note_differences(scope.records, scope.sets), *doubts, *model_notes),
         doubts=doubts,
         own=_compare_own(benchmark, scope.items, scores),

@@ -41,7 +41,6 @@ def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
 
 
 def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> Mapping[str, Any]:
-    """Map the key of each item to its value; None where it has none."""
     place = find_stored_benchmark(dataset, in_words=items.in_words).place
     rows = {item.key: {**place(item), "language": item.language} for item in items.questions}
     names = sorted({name for row in rows.values() for name in row})

@@ -21,18 +21,17 @@ SHOWN_PAIRS = 2
 
 def overall_tables(comparison: Comparison) -> list[Table]:
     """Build tables of scores and differences over all compared questions, and of what else was asked for."""
-    scope, names = comparison.scope, comparison.names
-    tables = paired_tables.overall_tables(scope.benchmark, scope.statistics, table_runs(comparison.runs))
+    names, paired = comparison.names, comparison.statistics
+    tables = paired_tables.overall_tables(comparison.benchmark, paired, table_runs(comparison.runs))
     if comparison.own:
         title = f"Own metrics against {names[0]}"
-        tables.append(paired_tables.difference_table(comparison.own, names, scope.statistics.clusters, title))
+        tables.append(paired_tables.difference_table(comparison.own, names, paired.clusters, title))
     return [*tables, *(table for section in comparison.sections for table in section.tables)]
 
 
 def breakdown_tables(comparison: Comparison) -> list[Table]:
     """Build tables of the differences of every pair by each facet."""
-    scope = comparison.scope
-    return paired_tables.breakdown_tables(scope.benchmark, scope.statistics, comparison.names)
+    return paired_tables.breakdown_tables(comparison.benchmark, comparison.statistics, comparison.names)
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
@@ -43,7 +42,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     origin = f" of {clusters} {paired.clusters}" if clusters < n else ""
     lines = [
         f"{n} questions{origin} of {dataset.name} {', '.join(languages)}: those that "
-        f"{describe_all(comparison.runs)} scored. {describe_dropped(comparison.scope.exclusions)}."
+        f"{describe_all(comparison.runs)} scored. {describe_dropped(comparison.exclusions)}."
     ]
     if paired.resampled != {Resampling.CLUSTERS}:
         lines.append(f"Intervals: {describe_resampling(paired.resampled, 'bootstrap', paired.clusters)}.")
@@ -76,7 +75,7 @@ def comparison_blocks(comparison: Comparison, flips: int | None = None) -> list[
         blocks += breakdown_tables(comparison)
     else:
         blocks.append("--markdown FILE and --json hold the breakdowns.")
-    golds, limit = comparison.scope.sets[0].golds, SHOWN_FLIPS if flips is None else flips
+    golds, limit = comparison.sets[0].golds, SHOWN_FLIPS if flips is None else flips
     blocks += paired_tables.flipped_tables(comparison.statistics, golds, comparison.names, limit) if limit else []
     pending = (
         Unbroken(f"{run.title}: {count} questions are pending; `{run.folder.resume_command}` asks them")

@@ -62,7 +62,6 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
 
 
 def _group(pairs: Iterable[tuple[Hashable, Question]]) -> dict[Any, list[Question]]:
-    """Group the questions that have a key, the groups in ascending order."""
     groups: dict[Any, list[Question]] = {}
     for name, question in pairs:
         groups.setdefault(name, []).append(question)

@@ -122,7 +122,6 @@ def make_leaderboard(runs: Sequence[StoredRun]) -> Leaderboard:
 
 
 def _is_whole(run: StoredRun) -> bool:
-    """Return whether the run's score is one model's, on all of its questions."""
     return run.score is not None and run.complete and not run.mixed
 
 

@@ -155,7 +155,6 @@ def _render_table(table: Table, label: str) -> str:
 
 
 def _cell(text: str, *, is_number: bool, is_best: bool) -> str:
-    """Render a name with its indentation, or a number: bold where it is stressed, its interval in a small size."""
     if is_number and text == NONE:
         return "--"
     figure, bracket, interval = text.partition(" [") if is_number else (text, "", "")
@@ -179,7 +178,6 @@ def render_scores(runs: Sequence[StoredRun]) -> str:
 
 
 def _rows(run: StoredRun) -> Iterator[dict[str, Any]]:
-    """Yield a row for all questions, whose facet is empty, and one for each group."""
     dataset, own = run.record.cell.dataset, measure_values(run.metrics.own)
     names: dict[str, Any] = {"run": run.record.run_id, "experiment": run.record.cell.name, "program": run.program}
     names |= {"model": run.model, "dataset": dataset.label, "language": dataset.language}

@@ -104,7 +104,6 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
 
 
 def _amount(value: float | None) -> Number:
-    """Write a quantity of any size: whole from 100 on, with three digits below."""
     if value is None:
         return Number(NONE, None)
     return Number(f"{value:,.0f}" if value >= 100 else f"{value:.3g}", value)

@@ -108,7 +108,6 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _width(columns: Mapping[int, Sequence[str]]) -> int:
-    """Count the characters of a line."""
     longest = (max(len(line) for text in column for line in text.split("\n")) for column in columns.values())
     return sum(longest) + GUTTER * (len(columns) - 1)
 

@@ -135,7 +135,6 @@ def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> AnyBenchmark:
 
 @cache
 def _build(name: str) -> AnyBenchmark:
-    """Build the benchmark of a data set in the catalogue."""
     entry = find_entry(name)
     if not entry.benchmark and entry.form not in _BY_FORM:
         raise DatasetError(f"{name}: no benchmark scores questions of the form {entry.form}: its entry must name one")
@@ -146,7 +145,6 @@ def _build(name: str) -> AnyBenchmark:
 
 
 def _build_own(name: str) -> AnyBenchmark:
-    """Build an instance of the user's class, with the name that tables call it by."""
     if name in _OWN:
         return _OWN[name]
     try:

@@ -117,7 +117,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
 
 
 def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:
-    """Yield what is shown with the question, then what is expected."""
     texts = (
         ("Context", task.context),
         ("Options", "\n".join(task.options)),

@@ -7,12 +7,14 @@ import re
 
 from pydantic import Field
 
+from medexam.errors import AnswerFormatError, EngineError, LogprobsUnavailableError
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import ReadBy
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import TemplateRules
+from medexam.serve.chat_messages import TemplateRules, no_sight, no_template
 from medexam.serve.choice_schema import ChoiceForm
 from medexam.serve.discovery.requests import NEUTRAL
+from medexam.specs import EngineNeeds
 
 _UNSHOWN = {"endpoint", "models", "dialogue", "behaviour", "fields", "variables", "missing", "refusals"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -157,6 +159,34 @@ class Capabilities(FrozenModel):
             f"{self.model} needs a key: set {' or '.join(self.missing)} in the environment, or name another variable "
             "in model.api_key_env"
         )
+
+    def check(self, needs: EngineNeeds) -> None:
+        """Raise for what requests need and are not given here, as `build_engine` does."""
+        way_out = "serve the model with a newer vLLM, or use engine embedded"
+        place = f"{self.endpoint} ({self.server_version or 'unknown version'})"
+        place = f"provider {self.provider}" if self.provider else place
+        if needs.chat and not self.chat:
+            raise EngineError(f"{place} serves {no_template(self.model)}")
+        if needs.pictures and not self.sees:
+            raise EngineError(f"{place} serves {no_sight(self.model)}")
+        if needs.plain and not self.completes:
+            raise EngineError(f"{place} cannot continue plain text; {way_out}")
+        # Answers to pictures are asked as a chat.
+        if needs.guided and not (self.choice_form if needs.pictures else self.guided_by):
+            refusals = "; ".join(f"{name} is refused ({words})" for name, words in self.refusals.items())
+            raise AnswerFormatError(
+                f"{self.model} at {place} cannot be held to an answer format: it was asked for an impossible choice, "
+                f"and no form of request brought it{f': {refusals}' if refusals else ''}; set program.answer_format to "
+                f"free, or {way_out}"
+            )
+        if needs.closes and not self.renders:
+            raise EngineError(
+                f"{place} does not render its chat template exactly, so thinking that was cut off cannot be continued: "
+                f"leave program.answer_after_budget out, or {way_out}"
+            )
+        if needs.logprobs and not self.reads:
+            lack = "gives no log-probabilities of given tokens" if self.tokenizes else "does not serve /tokenize"
+            raise LogprobsUnavailableError(f"{place} {lack}, so texts cannot be scored; {way_out}")
 
     def describe(self) -> dict[str, str]:
         """Return what was found out, in words."""

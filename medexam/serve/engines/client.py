@@ -169,7 +169,6 @@ class ClientEngine:
         )
 
     def _warnings(self) -> list[str]:
-        """List what a reader of the replies should know."""
         unlimited = None if self._record.limit else UNLIMITED.format(self._record.endpoint)
         several = None
         if len(self._providers) > 1:
@@ -243,7 +242,6 @@ class ClientEngine:
         return json.dumps({**self._record.neutral, **fields}, sort_keys=True)
 
     def _chat_fields(self, dialogue: Dialogue) -> dict[str, Any]:
-        """Build the fields of a request to the chat endpoint."""
         own = {**dialogue.fields, **self._settings}
         return {**self._record.neutral, **dialogue.sampling.fields(), **own}
 
@@ -400,7 +398,6 @@ class ClientEngine:
         return replace(generation, thinking_tokens=len(await self._tokenizer.tokens(thinking)))
 
     async def _write(self, prompt: str, fields: str, max_tokens: int | None) -> Generation:
-        """Write a free reply to a prompt; `fields` is JSON."""
         if max_tokens is not None and max_tokens <= _SHORT:
             completion = await self._replies.submit(fields, prompt)
         else:
@@ -454,7 +451,6 @@ def choice_call(
 
 
 def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
-    """Cut a reply at the texts at which the request ends it, where the model takes no such texts."""
     text, stopped = cut_at_stop(generation.words, [stop] if isinstance(stop, str) else list(stop or ()))
     if not stopped:
         return generation

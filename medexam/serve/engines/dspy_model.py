@@ -18,8 +18,9 @@ from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, LIMITS
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds
 
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
@@ -95,16 +96,14 @@ class DSPyModelEngine(LookedAtModel):
 
     concurrency = IN_FLIGHT
 
-    def __init__(self, lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> None:
+    def __init__(self, lm: dspy.BaseLM, needs: EngineNeeds) -> None:
         """Ask `lm`; raises for what it cannot give, as `build_engine` does, and for settings that no request holds."""
-        from medexam.serve.engines.provider import check_needs
-
-        check_needs(spec, needs)
         if needs.guided:
             raise AnswerFormatError(
                 f"{lm.model} is a dspy.LM, which cannot be held to legal answers: set program.answer_format to free, "
                 "or give medexam.lm(...) or the `model` part of a spec"
             )
+        Capabilities(model=lm.model, provider="dspy", sees=True).check(needs)
         settings = {name: value for name, value in lm.kwargs.items() if value is not None and name not in _OF_DSPY}
         several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
         try:

@@ -282,7 +282,6 @@ def _tidy_message(choice: Mapping[str, Any]) -> None:
 
 
 def _has_words(message: Mapping[str, Any]) -> bool:
-    """Return whether a message says, thinks or refuses something."""
     return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 

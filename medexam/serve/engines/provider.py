@@ -8,20 +8,19 @@ named with the way out where it cannot. litellm's own clients carry the requests
 import asyncio
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from medexam.errors import (
-    AnswerFormatError,
     AuthError,
     BillingError,
     CallError,
     EndpointSilentError,
     EndpointUnreachableError,
     EngineError,
-    LogprobsUnavailableError,
     ProviderError,
     RateLimitError,
     UnsupportedFeatureError,
@@ -29,7 +28,6 @@ from medexam.errors import (
 )
 from medexam.model_calls import ChatMessage, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, keeps_system, reads_pictures, shows_thinking
@@ -96,7 +94,6 @@ def read_tables(model: str) -> Capabilities:
 
 
 def _read_row(provider: str) -> dict[str, Any]:
-    """Read what differs at a provider, from `providers.yaml`."""
     rows: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
     return dict(rows.get(provider, {}))
 
@@ -119,11 +116,13 @@ def _build_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:
 
 async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
     """Connect the engine of a provider's model, on the background loop; raises as `build_engine` does."""
-    check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
     probe = ProviderProbe(spec)
     try:
+        # What no request can show is told before the first one.
+        probe.record.check(replace(needs, guided=False, pictures=False))
         identity = await probe.look(needs)
+        probe.record.check(needs)
     except BaseException as error:
         await probe.server.close()
         if isinstance(error, CallError | ImportError):
@@ -144,7 +143,7 @@ async def examine_provider(spec: ModelSpec) -> tuple[Capabilities, str | None]:
     """Find out everything about a provider's model, and why it cannot be asked; None if it can."""
     probe, fault = ProviderProbe(spec), None
     try:
-        await probe.look(EngineNeeds(guided=True, pictures=True), insists=False)
+        await probe.look(EngineNeeds(guided=True, pictures=True))
     except EngineError as error:
         fault = str(error)
     except (CallError, ImportError) as error:
@@ -189,17 +188,15 @@ class ProviderProbe:
     def _note(self, **fields: Any) -> None:
         self.record = self.record.model_copy(update={"probed": True, **fields})
 
-    async def look(self, needs: EngineNeeds, *, insists: bool = True) -> ModelIdentity:
-        """Find out what a run needs, and which model it is; raises where it is not there, unless `insists` is False."""
+    async def look(self, needs: EngineNeeds) -> ModelIdentity:
+        """Find out what a run may need, and which model it is."""
         if "api_key" not in self.server.connection and (request := self.record.missing_key) is not None:
             raise EngineError(request)
         await self._start()
         if needs.guided:
-            await self._find_choice_form(insists=insists)
+            await self._find_choice_form()
         if needs.pictures:
             self._note(sees=await reads_pictures(self._ask))
-            if insists and not self.record.sees:
-                raise EngineError(f"engine litellm asks {no_sight(self.record.model)}")
         identity = await self.identify()
         await self._find_rules()
         return identity
@@ -242,7 +239,6 @@ class ProviderProbe:
             return {}
 
     def _dialogue(self, **fields: Any) -> dict[str, Any]:
-        """Build the fields of a request for a short reply to the fixed dialogue."""
         return {"messages": DIALOGUE, "temperature": self._temperature, "max_tokens": self._budget, **fields}
 
     async def _start(self) -> None:
@@ -291,8 +287,7 @@ class ProviderProbe:
         keys = ", ".join(f"model.{name}" for name in settings)
         raise EngineError(f"{model} refuses {keys}: {_cite(refusal)}") from refusal
 
-    async def _find_choice_form(self, *, insists: bool) -> None:
-        """Ask for an impossible choice; raises `AnswerFormatError` if it `insists` and none comes back."""
+    async def _find_choice_form(self) -> None:
         sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
 
         async def ask(form: ChoiceForm, opening: str) -> Generation | None:
@@ -305,12 +300,6 @@ class ProviderProbe:
         form, prefills = await find_choice_form(ask, [OPENING, ""][self.record.prefills is False :])
         if form is not None:
             self._note(choice_form=form, prefills=prefills)
-        elif insists:
-            refusals = "; ".join(f"{name} is refused: {words}" for name, words in self.record.refusals.items())
-            raise AnswerFormatError(
-                f"{self.record.model}: this model cannot be held to an answer format ({refusals or 'ignored'}); "
-                "set program.answer_format to free, or serve an open model with engine vllm"
-            )
 
     async def identify(self) -> ModelIdentity:
         """Ask the fixed dialogue twice, and return how the provider names the model and what it replies.
@@ -340,21 +329,6 @@ class ProviderProbe:
         if not await takes(empty, first, second):
             repeats, takes_empty = await asyncio.gather(takes(first, second), takes(empty, second))
             self._note(repeated_turns=repeats, empty_system_turn=takes_empty)
-
-
-def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
-    """Raise for what a model that only replies to dialogues cannot give, as `build_engine` does."""
-    name, way_out = f"engine {spec.engine!r}", "use model.engine vllm or embedded"
-    if needs.logprobs:
-        raise LogprobsUnavailableError(
-            f"{name} writes replies and reports no log-probabilities of given texts; {way_out}"
-        )
-    if needs.plain:
-        raise EngineError(f"{name} cannot continue plain text; {way_out}")
-    if needs.closes:
-        raise EngineError(
-            f"{name} cannot have a model continue its own thinking: leave program.answer_after_budget out, or {way_out}"
-        )
 
 
 def _cite(fault: Exception) -> str:

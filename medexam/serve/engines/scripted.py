@@ -170,7 +170,6 @@ def _read(request: ContinuationRequest, reply: ScriptedReply) -> Generation:
 
 
 def _words(content: Any) -> str:
-    """Return the texts of a message, among which pictures and files may stand."""
     parts = content if isinstance(content, list) else [{"text": content or ""}]
     return "".join(str(part.get("text", "")) for part in parts)
 

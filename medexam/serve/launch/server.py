@@ -149,7 +149,6 @@ class VLLMServer:
         return self.healthy
 
     def _end(self) -> None:
-        """End the whole group: asked first, killed after `TIMING.grace_s` seconds."""
         process, self._process, self.healthy = self._process, None, False
         # First, so that no run sends questions to a server that is about to end.
         self._write()

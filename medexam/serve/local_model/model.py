@@ -132,7 +132,6 @@ class LocalModel:
         }
 
     def _check_settings(self, spec: ModelSpec) -> None:
-        """Raise `EngineError` for a setting that the chat template has no words for."""
         turns = [{"role": "user", "content": "Hello"}]
         reasons = may_reason(self.tokenizer.chat_template)
         for settings, turned, error in list_switches(spec, self.label, may_reason=reasons):

@@ -185,7 +185,6 @@ def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
 
 
 def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
-    """Build one section for each data set that two runs or more were asked."""
     groups: dict[str, list[StoredRun]] = {}
     for run in sorted(runs, key=lambda run: run.mixed):
         groups.setdefault(run.record.cell.dataset.name, []).append(run)

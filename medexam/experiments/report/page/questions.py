@@ -151,7 +151,6 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> tuple[str
 
 
 def _read_rights(run: StoredRun) -> dict[str, bool]:
-    """Map each scored question to whether it was answered rightly."""
     columns = read_columns(run.folder, lambda name: name == "right")
     pairs = zip(columns.get("question", ()), columns.get("right", ()), strict=True)
     return {sys.intern(key): right for key, right in pairs if right is not None}
@@ -178,7 +177,6 @@ def _evenly(keys: Sequence[str], count: int) -> list[str]:
 
 
 def _read(run: StoredRun, name: str, items: AnySet, keys: frozenset[str]) -> RunAnswers:
-    """Read what a run was asked and answered of the questions of these keys."""
     benchmark, predictions = run.benchmark, run.folder.read_predictions(keys)
     scores: dict[str, list[tuple[str, str]]] = {}
     for measure, score_by_key in benchmark.item_scores(items, predictions).items():
@@ -251,7 +249,6 @@ def _limit_texts(replies: Sequence[RunAnswers]) -> int:
 
 
 def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
-    """Return what a run made of the question, without what is None."""
     reply, rationale, calls = prediction.reply, prediction.rationale, []
     if reply is not None and rationale is not None and rationale.strip() in reply:
         rationale = None

@@ -221,7 +221,6 @@ def plot_runs(runs: Sequence[StoredRun]) -> list[Plot]:
 
 
 def _by_facet(run_looks: Sequence[RunStyle], facet: str) -> dict[RunStyle, dict[str, Measure]]:
-    """Find the accuracy of each group that has scored questions; runs without any are left out."""
     scored = {
         look: {
             name: scores.measures["accuracy"] for name, scores in look.run.metrics.by.get(facet, {}).items() if scores.n
