@@ -197,9 +197,10 @@ def _legible(sheet: Sheet) -> list[Measured]:
     """
     families: list[Measured] = []
     for other in range(1, len(sheet.first)):
-        unread = np.zeros(len(sheet.keys), bool) if sheet.unread is None else sheet.unread[0] | sheet.unread[other]
-        measures = compare_pair(sheet.only(~unread), 0, other) if unread.any() else {}
-        families.append({name: measures.get(name, _NOTHING) for name in sheet.scores} if unread.any() else {})
+        families.append({})
+        if sheet.unread is not None and (unread := sheet.unread[0] | sheet.unread[other]).any():
+            measures = compare_pair(sheet.only(~unread), 0, other)
+            families[-1] = {name: measures.get(name, _NOTHING) for name in sheet.scores}
     return adjust_all(families)
 
 
@@ -212,4 +213,5 @@ def count_together(sheet: Sheet) -> dict[str, int]:
 
 def count_alone(sheet: Sheet) -> list[int]:
     """Count the questions that each run has right and all the others have not."""
-    return [int(each) for each in ((sheet.first == 1) & (sheet.first.sum(axis=0) == 1)).sum(axis=1)]
+    counts: list[int] = ((sheet.first == 1) & (sheet.first.sum(axis=0) == 1)).sum(axis=1).tolist()
+    return counts

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,10 @@ COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), "reported_usd",
 """Names of all numbers of tokens and times that `count_costs` finds."""
 Rows = NDArray[np.intp] | slice
 ALL = slice(None)
-AVERAGES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "headqa_v1_accuracy": ("HEAD-QA v1 accuracy, %", "v1 accuracy"),
-        "headqa_v1_points": ("HEAD-QA v1 points", "v1 points"),
-    }
-)
+AVERAGES = {
+    "headqa_v1_accuracy": ("HEAD-QA v1 accuracy, %", "v1 accuracy"),
+    "headqa_v1_points": ("HEAD-QA v1 points", "v1 points"),
+}
 """Name of the measure -> what stands beside its value, and above a column."""
 
 

@@ -203,9 +203,8 @@ def _measure_names(scores: Sequence[Scores]) -> list[str]:
 
 
 def _unscored_columns(scores: Sequence[Scores]) -> dict[str, list[str]]:
-    if not any(group.failed or group.missing for group in scores):
-        return {}
-    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
+    counts = [f"{group.failed}, {group.missing}" for group in scores]
+    return {"Failed, missing": counts} if {*counts} - {"0, 0"} else {}
 
 
 def _measure_columns(scores: Sequence[Scores], names: Sequence[str], *, bare: bool = True) -> dict[str, list[str]]:

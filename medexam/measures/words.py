@@ -25,8 +25,7 @@ from medexam.questions import ItemT, Task
 
 def scored_items(items: Iterable[ItemT], predictions: Mapping[str, Prediction]) -> list[ItemT]:
     """Select the items with a prediction that has not failed, in order."""
-    pairs = ((item, predictions.get(item.key)) for item in items)
-    return [item for item, prediction in pairs if prediction is not None and prediction.status is not Status.FAILED]
+    return [item for item in items if item.key in predictions and predictions[item.key].status is not Status.FAILED]
 
 
 def group_tasks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
