@@ -123,10 +123,8 @@ async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
         probe.record.check(replace(needs, guided=False, pictures=False))
         identity = await probe.look(needs)
         probe.record.check(needs)
-    except BaseException as error:
+    except BaseException:
         await probe.server.close()
-        if isinstance(error, CallError | ImportError):
-            raise EngineError(_describe_refusal(probe.record, error)) from None
         raise
 
     async def look(_: Server) -> ModelIdentity:
@@ -146,8 +144,6 @@ async def examine_provider(spec: ModelSpec) -> tuple[Capabilities, str | None]:
         await probe.look(EngineNeeds(guided=True, pictures=True))
     except EngineError as error:
         fault = str(error)
-    except (CallError, ImportError) as error:
-        fault = _describe_refusal(probe.record, error)
     finally:
         await probe.server.close()
     return probe.record, fault
@@ -189,16 +185,26 @@ class ProviderProbe:
         self.record = self.record.model_copy(update={"probed": True, **fields})
 
     async def look(self, needs: EngineNeeds) -> ModelIdentity:
-        """Find out what a run may need, and which model it is."""
-        if "api_key" not in self.server.connection and (request := self.record.missing_key) is not None:
+        """Find out what a run may need, and which model it is; raises `EngineError` if the model cannot be asked."""
+        record = self.record
+        if "api_key" not in self.server.connection and (request := record.missing_key) is not None:
             raise EngineError(request)
-        await self._start()
-        if needs.guided:
-            await self._find_choice_form()
-        if needs.pictures:
-            self._note(sees=await reads_pictures(self._ask))
-        identity = await self.identify()
-        await self._find_rules()
+        try:
+            await self._start()
+            if needs.guided:
+                await self._find_choice_form()
+            if needs.pictures:
+                self._note(sees=await reads_pictures(self._ask))
+            identity = await self.identify()
+            await self._find_rules()
+        except ImportError as error:
+            lack = f"{record.model}: litellm lacks a package that this provider needs: {_cite(error)}"
+            raise EngineError(lack) from None
+        except CallError as error:
+            raise EngineError(
+                f"{record.model} takes no request: {_cite(error)}; set {', '.join(record.variables)} right in the "
+                "environment, or a key's variable in model.api_key_env, and check the model's name and the account"
+            ) from None
         return identity
 
     async def _try(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Generation | None:
@@ -334,13 +340,3 @@ class ProviderProbe:
 def _cite(fault: Exception) -> str:
     """Return what a fault says, in a line, without litellm's advice for programs that call it."""
     return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
-
-
-def _describe_refusal(record: Capabilities, error: Exception) -> str:
-    """Say why a model cannot be asked at all, in one line with the way out."""
-    if isinstance(error, ImportError):
-        return f"{record.model}: litellm lacks a package that this provider needs: {_cite(error)}"
-    return (
-        f"{record.model} takes no request: {_cite(error)}; set {', '.join(record.variables)} right in the environment, "
-        "or a key's variable in model.api_key_env, and check the model's name and the account"
-    )
