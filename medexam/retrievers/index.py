@@ -263,7 +263,9 @@ def read_manifest(folder: Path) -> IndexManifest:
     """
     manifest = find_manifest(folder)
     if manifest is None:
-        raise IndexStaleError(f"{folder} holds no index; make one with `medexam index build`")
+        raise IndexStaleError(
+            f"{folder} holds no index; make it with `medexam index build --corpus CORPUS --out {folder}`"
+        )
     if not manifest.sha256:
         raise IndexStaleError(
             f"{folder}: the index is unfinished, {manifest.count_encoded(folder):,} of {manifest.corpus.count:,} "

@@ -29,11 +29,6 @@ def overall_tables(comparison: Comparison) -> list[Table]:
     return [*tables, *(table for section in comparison.sections for table in section.tables)]
 
 
-def breakdown_tables(comparison: Comparison) -> list[Table]:
-    """Build tables of the differences of every pair by each facet."""
-    return paired_tables.breakdown_tables(comparison.benchmark, comparison.statistics, comparison.names)
-
-
 def comparison_lines(comparison: Comparison) -> list[str]:
     """Describe what was compared: a sentence on the questions, then what to know of how the runs differ."""
     dataset, paired = comparison.runs[0].record.cell.dataset, comparison.statistics
@@ -72,7 +67,7 @@ def comparison_blocks(comparison: Comparison, flips: int | None = None) -> list[
     """
     blocks: list[Block] = [*verdicts(comparison), *comparison_lines(comparison), *overall_tables(comparison)]
     if flips is not None or len(comparison.runs) - 1 <= SHOWN_PAIRS:
-        blocks += breakdown_tables(comparison)
+        blocks += paired_tables.breakdown_tables(comparison.benchmark, comparison.statistics, comparison.names)
     else:
         blocks.append("--markdown FILE and --json hold the breakdowns.")
     golds, limit = comparison.sets[0].golds, SHOWN_FLIPS if flips is None else flips

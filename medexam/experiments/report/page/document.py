@@ -21,7 +21,7 @@ from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs, run_names
-from medexam.experiments.report.comparison_tables import breakdown_tables, comparison_lines, overall_tables, verdicts
+from medexam.experiments.report.comparison_tables import comparison_lines, overall_tables, verdicts
 from medexam.experiments.report.findings import above_chance, describe_readings, lead, silences
 from medexam.experiments.report.page.questions import pack_questions
 from medexam.experiments.report.plots.runs import plot_runs
@@ -41,6 +41,7 @@ from medexam.experiments.report.shown import Block
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
 from medexam.measures.evidence.kinds import evidence_tables
+from medexam.measures.paired_tables import breakdown_tables
 from medexam.measures.tables import breakdowns
 from medexam.plugins import __version__
 from medexam.tables import NONE, Table, six_digits
@@ -200,7 +201,8 @@ def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
                 Section(title, [f"{describe_all(groups[dataset]).capitalize()} cannot be compared: {error}."])
             )
             continue
-        sentences, by_group = verdicts(comparison), breakdown_tables(comparison)
+        sentences = verdicts(comparison)
+        by_group = breakdown_tables(comparison.benchmark, comparison.statistics, comparison.names)
         folds = [Section("In words", sentences)] if len(sentences) > OPEN_PAIRS else []
         folds += [Section("By group, every run", by_group)] if by_group else []
         blocks = [*([] if len(sentences) > OPEN_PAIRS else sentences), *comparison_lines(comparison)]
