@@ -126,5 +126,4 @@ def read_generation(response: Response) -> Generation:
 
 
 def _count(tokens: int | None) -> int | None:
-    """Return the number of tokens that a server reports; None where it reports none, or one that cannot be."""
     return tokens if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS else None

@@ -115,7 +115,6 @@ def _build_part(
 def _build_words(
     step: Step, asked: WordsSpec, language: Language, max_tokens: int | None, finder: PassageFinder | None
 ) -> dspy.Module:
-    """Build what asks in words that ship, behind the text that the step reads."""
     words = load_words(asked.files, language)
     program: Any
     if asked.asks == "aside":

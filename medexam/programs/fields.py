@@ -10,12 +10,11 @@ import dspy
 from medexam.errors import SpecError
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
+from medexam.specs.programs.steps import PASSAGES, QUESTION_FIELDS
 
 Asked = Question | Task
 Wanted = Mapping[str, Any]
 """Name of each field that a module takes -> its type; `inspect.Parameter.empty` where it says none."""
-FIELDS = ("question", "stem", "options", "option_numbers", "context", "passages", "language")
-"""What a question has; names and types are what the documents promise."""
 _UNTYPED = inspect.Parameter.empty
 
 
@@ -48,7 +47,7 @@ def wanted_fields(module: dspy.Module, name: str, more: Collection[str] = ()) ->
     Raises `SpecError`, naming the module as `name`, for a field that is neither.
     """
     parameters, required_names = _parameters(module)
-    names = [*FIELDS, *more]
+    names = [*QUESTION_FIELDS, PASSAGES, *more]
     if unknown := [field for field in required_names if field not in names]:
         raise SpecError(
             f"program {name} takes {', '.join(unknown)}, which no question has: the fields are {', '.join(names)}"

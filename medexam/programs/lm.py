@@ -124,7 +124,6 @@ class EngineLM(dspy.LM):
         return background_loop().run(self.acall(prompt, messages=messages, **kwargs))
 
     async def _reply(self, dialogue: Dialogue) -> Generation:
-        """Return the engine's reply, with its place among the calls that are kept."""
         keeper: KeptCalls | None = dspy.settings.get(KEPT)
         if draws := keeper or self._draws:
             # Models of one name draw an equal dialogue under one seed after the other.

@@ -145,7 +145,6 @@ class OwnProgram(AskingProgram):
         return list(self._finder.find(question)) if self._finder else []
 
     def _settings(self, lm: dspy.BaseLM | None, seeds_later: int) -> dict[str, Any]:
-        """Return DSPy's settings under which the module is called."""
         # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
         trace = [] if dspy.settings.trace is None else dspy.settings.trace
         settings: dict[str, Any] = {"rm": self._retrieve, "trace": trace, "adapter": self.adapter}
@@ -156,7 +155,6 @@ class OwnProgram(AskingProgram):
         return {**settings, "lm": own_lm, "usage_tracker": OnlyModel(lm.model)}
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
-        """Look up passages for `dspy.Retrieve`."""
         if self._search is None:
             raise _NoRetrieverError
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]

@@ -179,7 +179,6 @@ def _draw(question: Question, count: int) -> list[Order]:
 
 
 def _printed_vote(question: Question, order: Order, outcome: ProgramOutput) -> ProgramOutput:
-    """Return the vote of a reply in an order, with the numbers that the exam prints."""
     printed: dict[int | None, int | None] = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
     scores = outcome.scores
     if scores is not None:

@@ -77,6 +77,23 @@ class Spec(FrozenModel):
                 tree[name] = tree[name] if {str, int} & set(kinds) else (tree[name],)
         return read(tree)
 
+    @model_validator(mode="after")
+    def _refuse(self) -> Self:
+        fields, rules = type(self).model_fields, [_REFUSED.get(kind.__name__, {}) for kind in type(self).__mro__]
+        for words, cases in (item for rule in rules for item in rule.items()):
+            for case in cases if isinstance(cases, list) else [cases]:
+                defaults = {name: fields[name].get_default(call_default_factory=True) for name in case}
+                if all(holds(getattr(self, name), wanted, defaults[name]) for name, wanted in case.items()):
+                    raise ValueError(words)
+        return self
+
+
+def holds(value: Any, wanted: Any, default: Any = None) -> bool:
+    """Return whether a field has the value, or one of a list; `set` is any but its default, `unset` is that."""
+    if wanted in ("set", "unset"):
+        return bool((value == default) == (wanted == "unset"))
+    return any(value == one for one in (wanted if isinstance(wanted, list) else [wanted]))
+
 
 class PlacedError(ValueError):
     """What is wrong inside the part of a spec that a validator was called with, and where in it."""
@@ -163,21 +180,23 @@ def _check_keys(node: yaml.Node, where: str, kinds: tuple[str, ...], checked: se
         _check_keys(child[1] if isinstance(child, tuple) else child, where, kinds, checked)
 
 
+_REFUSED: Mapping[str, Mapping[str, Any]] = parse_yaml(
+    Path(__file__).with_name("refused.yaml").read_text(encoding="utf-8"), "refused.yaml"
+)
+"""Class of a spec -> what is said of fields that contradict each other -> their values, or several such cases."""
+
+
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """Validate `tree` as a `model`. Raise `SpecError` naming what is wrong in one line, and for a key or a password in
     it, since specs are stored with their runs.
     """
-    if secret := next((path for path, value in walk(tree) if looks_secret(value)), None):
+    texts = ((path, value) for path, value in walk(tree) if isinstance(value, str))
+    if secret := next((path for path, text in texts if hide_lookalikes(text) != text), None):
         raise SpecError(f"{secret} looks like a secret, and specs are stored: {INSTEAD}")
     try:
         return model.model_validate(tree)
     except ValidationError as error:
         raise SpecError(describe_faults(error, model)) from None
-
-
-def looks_secret(value: object) -> bool:
-    """Return whether the value is a text with what looks like a key, or with an address that holds a user or a key."""
-    return isinstance(value, str) and hide_lookalikes(value) != value
 
 
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -212,7 +231,6 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that a field of this type may hold, in a list or by itself."""
     if isinstance(annotation, FieldInfo):
         for inner in (annotation.annotation, *annotation.metadata):
             yield from _models(inner)

@@ -18,7 +18,7 @@ from pydantic import (
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, ships
 from medexam.questions import Discipline, Language
-from medexam.specs.base import ALTERATIONS, BENCHMARKS, Spec, part_name, short_name
+from medexam.specs.base import ALTERATIONS, BENCHMARKS, Spec, part_name, part_of, short_name
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
 from medexam.text import nearest
 
@@ -177,18 +177,13 @@ class Alteration(Spec):
     """What alters every question, such as to test whether a model has memorised it."""
 
     short_form = "how"
-    how: str
+    how: Annotated[str, part_of(ALTERATIONS)]
     """The name that a package adds, or a function of one's own: it takes the rows with a right answer and their
     language, and returns a `medexam.datasets.Altered`."""
     seed: int | None = None
     """Chooses what it draws; None is its own default."""
     table: Path | None = None
     """A file that it takes texts from."""
-
-    @field_validator("how")
-    @classmethod
-    def _is_known(cls, how: str, info: Any) -> str:
-        return how if info.context == STORED else part_name(how, (), ALTERATIONS)
 
     @property
     def label(self) -> str:
@@ -197,7 +192,6 @@ class Alteration(Spec):
 
 
 def _read_fraction(value: Any) -> Any:
-    """Read `1/3` as the number that it is."""
     with suppress(ValueError, ZeroDivisionError):
         return float(Fraction(value)) if isinstance(value, str) else value
     return value
@@ -320,7 +314,6 @@ class DatasetSpec(PartSpec):
 
     @model_serializer(mode="wrap")
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Store a data set without the fields of others: of one's own, and of altered ones."""
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter",))}
         left_out |= {"answers"} if self.answers is None else set()
         return {name: value for name, value in dump(self).items() if name not in left_out}
@@ -365,12 +358,6 @@ class DatasetSpec(PartSpec):
     def changes(self) -> tuple[str, ...]:
         """What changes a question, in words for tables; empty if nothing does."""
         return (*(["explained"] if self.explained else []), *([self.alter.label] if self.alter else []))
-
-    @property
-    def form(self) -> dict[str, Any]:
-        """What changes a question beside the files that it is read from; empty where nothing does."""
-        alteration = {"alter": self.alter.model_dump(include={"how", "seed"}, mode="json")} if self.alter else {}
-        return ({"explained": True} if self.explained else {}) | alteration
 
 
 def check_named(tree: Mapping[str, Any]) -> None:

@@ -55,14 +55,6 @@ class OptimizerSpec(Spec):
     max_tokens: Count | None = None
     """Tokens read and written by the models, at most; None sets no limit."""
 
-    @model_validator(mode="after")
-    def _arguments_are_of_a_class(self) -> Self:
-        if self.args and not self.is_class:
-            raise ValueError(
-                f"args belong to a kind that is a class, such as dspy.SIMBA; {self.kind} has its own fields"
-            )
-        return self
-
     @property
     def is_class(self) -> bool:
         """Whether it is named by its class."""

@@ -45,8 +45,11 @@ def build_identity(
     program, draws = cell.program, cell.program.asking.sets_temperature
     # One's own questions are known by their content, whatever they are called.
     name = {"kind": cell.dataset.kind} if cell.dataset.kind else {"name": cell.dataset.called}
+    changes: dict[str, Any] = {"explained": True} if cell.dataset.explained else {}
+    if cell.dataset.alter:
+        changes["alter"] = cell.dataset.alter.model_dump(include={"how", "seed"}, mode="json")
     facts: dict[str, Any] = {
-        "dataset": {**name, "language": cell.dataset.language, "fingerprint": fingerprint, **cell.dataset.form},
+        "dataset": {**name, "language": cell.dataset.language, "fingerprint": fingerprint, **changes},
         "program": describe(program),
         "reader_version": READER_VERSION,
     }

@@ -42,7 +42,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})
         changes = [pair for item in zip(experiment.matrix, values, strict=True) for pair in _changes(*item).items()]
-        for path, value in sorted(changes, key=_depth):
+        for path, value in sorted(changes, key=lambda change: change[0].count(".")):
             put(cell, path, copy.deepcopy(value))
         cells.append(validate(CellSpec, cell))
         if isinstance(cell.get("dataset"), Mapping):
@@ -71,7 +71,7 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     _change_kind(tree, axes, str(changes.get("program.kind")))
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
-    for path, value in sorted(changes.items(), key=_depth):
+    for path, value in sorted(changes.items(), key=lambda change: change[0].count(".")):
         if isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and takes_one(CellSpec, path):
             axes[path] = value
             continue
@@ -136,7 +136,6 @@ def _change_kind(tree: Tree, axes: Tree, name: str) -> None:
 
 
 def _spell_out(path: str, value: Any) -> Any:
-    """Spell out the mapping that a text instead of a part of the spec stands for; of each text in a list."""
     if path not in SHORT_FORMS:
         return value
     if isinstance(value, list):
@@ -149,7 +148,6 @@ def _spell_out(path: str, value: Any) -> Any:
 
 
 def _paths(axes: Mapping[str, Any]) -> set[str]:
-    """Return the dotted keys that a matrix changes."""
     cells = axes.get(CELLS, [])
     if not isinstance(cells, list):
         raise SpecError(f"matrix.{CELLS}: expected a list of mappings, found {cells!r}")
@@ -157,13 +155,8 @@ def _paths(axes: Mapping[str, Any]) -> set[str]:
 
 
 def _changes(axis: str, value: Any) -> Tree:
-    """Map dotted keys to what one value of an axis changes in a cell."""
     if axis != CELLS:
         return {axis: value}
     if not isinstance(value, Mapping) or not value:
         raise SpecError(f"matrix.{CELLS}: expected a mapping of dotted keys to values, found {value!r}")
     return {path: _spell_out(path, setting) for path, setting in value.items()}
-
-
-def _depth(change: tuple[str, Any]) -> int:
-    return change[0].count(".")

@@ -108,7 +108,6 @@ class ModelSpec(Spec):
     @field_validator("thinking", mode="before")
     @classmethod
     def _switch_is_a_word(cls, thinking: Any) -> Any:
-        """Take true and false as `on` and `off`, which YAML reads so."""
         return {True: "on", False: "off"}[thinking] if isinstance(thinking, bool) else thinking
 
     @model_validator(mode="after")
@@ -118,7 +117,6 @@ class ModelSpec(Spec):
         return self
 
     def _faults(self) -> Iterator[tuple[object, str]]:
-        """Yield whether a setting is wrong, and what to do about it."""
         engine, endpoints, variable = self.engine, self.endpoints, self.api_key_env
         kind = engine if engine in get_args(EngineName) else "own" if self.is_own else "added"
         for name, engines in _TAKEN_BY.items():
@@ -126,9 +124,7 @@ class ModelSpec(Spec):
             names = "an engine of your own" if "own" in engines else f"engine {engine_names}"
             is_set = getattr(self, name) not in (None, False, (), {})
             yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: leave it out"
-        yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
         yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
-        yield engine == "scripted" and not self.path, "engine 'scripted' needs a path to the YAML file with its replies"
         advice = "endpoints has a registry and addresses: give the registry alone, which names the servers"
         yield len(endpoints) > 1 and any(endpoint.startswith(REGISTRY) for endpoint in endpoints), advice
         with_key = not self.registry and any(mark in endpoint for endpoint in endpoints for mark in "@?#")
@@ -137,9 +133,6 @@ class ModelSpec(Spec):
         yield not is_name, "api_key_env is not the name of an environment variable: write the name there, never the key"
         is_unset = self.max_tokens == 0 or self.temperature is None
         yield is_unset and not is_live_name(engine), "only a dspy.LM of a script leaves max_tokens and temperature open"
-        draws = (self.top_p, self.top_k, self.min_p) != (None, None, None)
-        advice = "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
-        yield not self.temperature and draws, advice
         advice = "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
         yield engine == "embedded" and isinstance(self.thinking, int), advice
         is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))

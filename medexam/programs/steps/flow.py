@@ -278,7 +278,6 @@ class _Course:
             scope.fields[step.field] = [entries[position] for position in kept_places]
 
     async def _ask(self, part: StepPart, scope: _Scope) -> None:
-        """Ask what a step asks, and write its outputs."""
         step, program, question = part.step, self.programs[f"{part.name}_"], scope.question
         inputs = scope.fields
         if step.ask is not None:
@@ -385,7 +384,6 @@ class _Course:
 
 
 def _vote_fields(outcome: ProgramOutput) -> dict[str, Any]:
-    """Return the fields that a vote writes; none where there was none."""
     if outcome.votes is None:
         return {}
     counts = {vote: outcome.votes.count(vote) for vote in outcome.votes if vote is not None}

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJson
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
-from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, parse_yaml
+from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, holds, parse_yaml
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt
 from medexam.specs.programs.programs import (
@@ -33,7 +33,7 @@ from medexam.specs.programs.programs import (
     RetrievingSpec,
 )
 from medexam.specs.programs.steps import Step
-from medexam.specs.programs.words import LABELS, TAKES, WordsSpec, holds
+from medexam.specs.programs.words import LABELS, TAKES, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]
@@ -76,10 +76,9 @@ class KindSpec(ProgramSpec):
 
     @property
     def _set(self) -> Tree:
-        """Name -> value of what is not as by default."""
         fields = {name: field for name, field in type(self).model_fields.items() if name not in ("kind", "name")}
-        defaults = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-        return {name: value for name, default in defaults.items() if (value := getattr(self, name)) != default}
+        values = {name: getattr(self, name) for name in fields}
+        return {name: value for name, value in values.items() if holds(value, "set", fields[name].get_default())}
 
     @cached_property
     def document(self) -> Tree:
@@ -159,7 +158,6 @@ def _plain(value: Any) -> Any:
 
 
 def _read_kind(path: Path, kind: str) -> type[ProgramSpec]:
-    """Make the class of a kind of its file; raises `SpecError` if it cannot be read, or is no such file."""
     try:
         return _make_kind(path, kind, path.stat().st_mtime_ns)
     except OSError as error:
@@ -203,7 +201,6 @@ def list_settings(asks: str) -> dict[str, type[Spec]]:
 
 
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the type and the default of a parameter, with its help."""
     stated, default = parameter["type"], parameter.get("default", ...)
     annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
     if "most" in parameter:
@@ -228,7 +225,7 @@ def find_kind(kind: str) -> type[ProgramSpec] | None:
     """
     if kind in KINDS:
         return KINDS[kind]
-    if kind.endswith(".yaml") and ":" not in kind.removeprefix(Path(kind).drive):
+    if kind.endswith(".yaml"):
         path = Path(kind).expanduser().absolute()
         return _read_kind(path, str(path))
     if kind in added_names(KIND_FILES):

@@ -20,7 +20,6 @@ Metric = Literal["accuracy", "exam_score", "log_probability"]
 """What an optimizer chooses by."""
 MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
-AnyQuery = Query | Literal["written"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class RetrievalSettings:
     retriever: RetrieverSpec
     k: int
     """Passages a question."""
-    query: AnyQuery
+    query: Query | Literal["written"]
     """What is looked up; `written`: what the model writes while it is asked, so nothing is looked up before."""
     query_language: Language | None
     """The language of the queries; None: that of the questions."""

@@ -103,7 +103,6 @@ class ProgramSpec(Spec):
 
 
 def _short(value: Any) -> str:
-    """Return a value of a program as tables show it: of a file or a part its name."""
     text = value.label if isinstance(value, RetrieverSpec) else short_name(str(value))
     return Path(text).name.removesuffix(".yaml")
 
@@ -170,12 +169,6 @@ class ModuleSpec(ProgramSpec):
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
     None asks as it is written."""
-
-    @model_validator(mode="after")
-    def _guided_is_chat(self) -> Self:
-        if self.answer_format == "guided" and self.adapter != "chat":
-            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter out")
-        return self
 
     @property
     def asking(self) -> Asking:
@@ -407,7 +400,6 @@ class FlowSpec(ModuleSpec):
 
     @property
     def _modules_look_up(self) -> bool:
-        """Whether a module of the user's own, or a tool, may look up texts."""
         return any(isinstance(part.asked, OwnSpec) or part.step.by not in BY[:2] for part in self.parts.values())
 
     def _find_retrieval(self) -> RetrievalSettings | None:
@@ -441,7 +433,6 @@ class FlowSpec(ModuleSpec):
 
 
 def _asks_aside(part: StepPart) -> bool:
-    """Return whether it asks something beside the question."""
     if isinstance(part.asked, WordsSpec):
         return part.asked.asks == "aside"
     return part.asked.flow is not None and any(map(_asks_aside, part.asked.flow.parts.values()))

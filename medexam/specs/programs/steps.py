@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
 
 import yaml
 from pydantic import (
@@ -111,12 +111,6 @@ class Limit(Spec):
     above: float | None = None
     """The condition holds where the field is more."""
 
-    @model_validator(mode="after")
-    def _one_side(self) -> Self:
-        if (self.below is None) == (self.above is None):
-            raise ValueError("write below or above with a number")
-        return self
-
 
 Condition = Annotated[
     Annotated[FieldName, Tag("(a field)")] | Annotated[Limit, Tag("(a limit)")],
@@ -128,7 +122,6 @@ class Step(VariantSpec):
     """A step of a program; `STEPS` says which keys stand beside the one that names it."""
 
     model_config = ConfigDict(serialize_by_alias=True)
-    refused: ClassVar[Mapping[str, Mapping[str, Any]]] = TABLE["refused_steps"]
     ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)] | None = None
     """Ask a DSPy signature such as `question, options, passages -> answer: int`: what is read among the fields, and
     what is written."""
@@ -220,7 +213,6 @@ class Step(VariantSpec):
     @model_validator(mode="wrap")
     @classmethod
     def _read_step(cls, step: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Read a program that `use` names by a text; raise `ValueError` if it is no step, or two."""
         if isinstance(step, Step):
             return read(step)
         names = [name for name in STEPS if isinstance(step, Mapping) and step.get(name) is not None]

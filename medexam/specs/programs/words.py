@@ -5,7 +5,7 @@ something beside the question. `words.yaml` says what each of them asks and take
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -34,13 +34,6 @@ SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supp
 """The groups of words that ship for what is asked beside the question."""
 
 
-def holds(value: Any, wanted: Any, default: Any = None) -> bool:
-    """Return whether a field has the value, or one of a list; `set` is any but its default, `unset` is that."""
-    if wanted in ("set", "unset"):
-        return bool((value == default) == (wanted == "unset"))
-    return any(value == one for one in (wanted if isinstance(wanted, list) else [wanted]))
-
-
 def _check_orders(orders: str) -> str:
     if not re.fullmatch(r"given|cyclic|reversed|random([2-9]|[1-9]\d{1,2})", orders):
         raise ValueError("orders are given, cyclic, reversed, or drawn, such as four: random4")
@@ -53,21 +46,10 @@ Orders = Annotated[str, AfterValidator(_check_orders)]
 class VariantSpec(Spec):
     """Base of what has some of its fields alone, by what it is."""
 
-    refused: ClassVar[Mapping[str, Mapping[str, Any]]]
-    """What is said of fields that contradict each other -> their values."""
-
     @property
     def own(self) -> Collection[str]:
         """The keys that it has."""
         raise NotImplementedError
-
-    @model_validator(mode="after")
-    def _refuse(self) -> Self:
-        fields = type(self).model_fields
-        for words, beside in self.refused.items():
-            if all(holds(getattr(self, name), wanted, fields[name].default) for name, wanted in beside.items()):
-                raise ValueError(words)
-        return self
 
     @model_serializer(mode="wrap")
     def _dump_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -83,7 +65,6 @@ class VariantSpec(Spec):
 class WordsSpec(VariantSpec):
     """The words in which a step asks, and how."""
 
-    refused: ClassVar[Mapping[str, Mapping[str, Any]]] = TABLE["refused_words"]
     kind: str = Field("zero_shot", json_schema_extra={"enum": [*WORDS]})
     """Which words: those of a kind that ships, or `aside` for what is asked beside the question."""
     prompt: str | Path | None = None
