@@ -5,7 +5,8 @@ package names in the entry point group `medexam.kinds`. A file has `help`, `asks
 `reply`, `likelihood`, `task` or `module`), `parameters`, and `steps` in which `$name` stands for what a parameter is. A
 step with `only: {name: value}` is there if the parameter has that value, or one of a list of values; `set` stands for
 any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`. A file of a
-kind that is code names what builds it by `calls`, in place of `asks` and `steps`.
+kind that is code names what builds it by `calls`, in place of `asks` and `steps`; `answers: any` says that it answers
+questions of any form, and `label` what tables call it.
 
 Any other kind that is code is a `ProgramSpec` that an entry point of the group `medexam.programs` names.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, create_model, model_validator
 
@@ -24,14 +25,7 @@ from medexam.questions import Language
 from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, holds, parse_yaml
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt
-from medexam.specs.programs.programs import (
-    FlowSpec,
-    ImportedSpec,
-    ModuleSpec,
-    OwnSpec,
-    ProgramSpec,
-    RetrievingSpec,
-)
+from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec, RetrievingSpec
 from medexam.specs.programs.steps import Step
 from medexam.specs.programs.words import LABELS, TAKES, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
@@ -59,8 +53,6 @@ _BESIDE: Mapping[str, type[Spec]] = {"samples": Step, "orders": Step, "reading":
 class KindSpec(ProgramSpec):
     """Base of the kinds that files are: the steps of the file, with what a spec sets put in."""
 
-    template: ClassVar[Mapping[str, Any]]
-    """The file."""
     name: str | None = None
     """What it is called in tables and folders; None: its kind."""
 
@@ -173,7 +165,8 @@ def _read_kind(path: Path, kind: str) -> type[ProgramSpec]:
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
-    if others := template.keys() - {"help", "parameters", *(("calls",) if calls else ("asks", "steps"))}:
+    own = ("calls", "answers", "label") if calls else ("asks", "steps")
+    if others := template.keys() - {"help", "parameters", *own}:
         raise KeyError(*others)
     fields: Tree = {"kind": (Literal[kind], kind)}
     for name, source in {} if calls else list_settings(template["asks"]).items():
@@ -196,7 +189,7 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
 def list_settings(asks: str) -> dict[str, type[Spec]]:
     """Map each field that a spec may set of what a file `asks` to the class that has it."""
     if asks == "module":
-        return dict.fromkeys(ModuleSpec.model_fields.keys() - {"kind"}, ModuleSpec)
+        return {name: ModuleSpec for name in ModuleSpec.model_fields if name != "kind"}
     return {**dict.fromkeys(TAKES[asks], WordsSpec), **(_BESIDE if asks == "reply" else {})}
 
 
@@ -213,7 +206,6 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
 KINDS: Mapping[str, type[ProgramSpec]] = {
     **{path.stem: _read_kind(path, path.stem) for path in _FILES},
     "flow": FlowSpec,
-    "imported": ImportedSpec,
 }
 """Kind of program of this package -> its spec."""
 

@@ -51,10 +51,14 @@ class ProgramSpec(Spec):
     """What builds the program of a kind that is code, as `package.module:function`: of its spec, the language of the
     questions and a `ProgramContext`."""
 
+    template: ClassVar[Mapping[str, Any]] = {}
+    """The file of a kind that is one."""
+
     @property
     def asking(self) -> Asking:
         """What it asks and takes."""
-        return Asking(codes=(self.kind,) if self.builder and not self.builder.startswith("medexam.") else ())
+        codes = (self.kind,) if self.builder and not self.builder.startswith("medexam.") else ()
+        return Asking(None, codes=codes) if self.template.get("answers") == "any" else Asking(codes=codes)
 
     @property
     def flow(self) -> "FlowSpec | None":
@@ -69,7 +73,9 @@ class ProgramSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        return "-".join([getattr(self, "name", None) or self.kind, *self.label_words])
+        label = self.template.get("label", "").format_map(dict(self))
+        name = getattr(self, "name", None) or label or self.kind
+        return "-".join([name, *self.label_words])
 
     @property
     def label_words(self) -> list[str]:
@@ -214,35 +220,6 @@ class OwnSpec(ModuleSpec, RetrievingSpec):
         """Short name for tables and folders: the object's, and its arguments."""
         arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
         return "-".join(["-".join([short_name(self.kind), *arguments])[:60], *self.label_words])
-
-
-class ImportedSpec(ProgramSpec):
-    """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
-
-    builder: ClassVar[str] = "medexam.programs.controls:refuse_imported"
-    kind: Literal["imported"] = "imported"
-    harness: str
-    """What wrote the file, in a word of the importer that read it, such as `lm_eval`."""
-    task: str
-    """The harness's own name of what it asked, such as `medqa_4options`."""
-    measure: str
-    """Which of the harness's measures chose the answers, such as `acc_norm`; with the filter or the epoch, if any."""
-    answered_by: str | None = None
-    """The model as the harness named it; None if the file does not say."""
-    sha256: str
-    """Of the file, in hexadecimal."""
-    file: str
-    """The name of the file."""
-
-    @property
-    def asking(self) -> Asking:
-        """What it answers: anything."""
-        return Asking(forms=None)
-
-    @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return f"{self.harness}-{self.task}-{self.measure}"
 
 
 class StepPart(NamedTuple):
