@@ -98,9 +98,7 @@ def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
         "validation": optimization.validation,
         "tested": optimization.tested,
         "candidates": optimization.candidates,
-        "calls_per_trial": plan.trial_calls,
-        "most_calls": None if plan.is_least else plan.most_calls,
-        "least_calls": plan.most_calls if plan.is_least else None,
+        **plan.calls,
     }
 
 

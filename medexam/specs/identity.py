@@ -54,7 +54,7 @@ def build_identity(
         "reader_version": READER_VERSION,
     }
     if program.asks_model:
-        facts |= {"model": dict(model or {}), "words": dict(words), "prompts": prompts and list(prompts)}
+        facts |= {"model": dict(model or {}), "words": words, "prompts": prompts}
         others["request"] = _request(cell.model)
         others["models"] = {
             name: {**known, **_sampling(further, further.max_tokens, draws=draws), "request": _request(further)}
@@ -78,10 +78,10 @@ def _sampling(model: ModelSpec, max_tokens: Any, *, draws: bool) -> dict[str, An
     return {"sampling": {"temperature": model.temperature, "max_tokens": max_tokens, "seed": seed, **drawing}}
 
 
-def digest(facts: object) -> str:
-    """Compute twelve hexadecimal digits, ample for the runs of one folder, over the canonical JSON of `facts`."""
+def digest(facts: object, digits: int = 12) -> str:
+    """Compute hexadecimal digits over the canonical JSON of `facts`; twelve are ample for the runs of one folder."""
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
 def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:

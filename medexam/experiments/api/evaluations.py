@@ -17,12 +17,7 @@ from medexam.experiments.api.runs import Run
 from medexam.experiments.entry.carry_out import send_to_mlflow
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.evaluate.asking import ExampleProgram, ObjectExecutor
-from medexam.experiments.evaluate.identity import (
-    describe_value,
-    digest_part,
-    label_of,
-    model_part,
-)
+from medexam.experiments.evaluate.identity import describe_value, label_of, model_part
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.runner import Runner
@@ -112,8 +107,6 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
         planned = self._plan(example_program, dspy.settings.lm, devset)
-        if (line := planned.lent_note) is not None:
-            print_notice(line)
         ways_out = "or start over with fresh=True"
         plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
         is_quiet = not (self.display_progress if display_progress is None else display_progress)
@@ -145,10 +138,9 @@ class Evaluate(dspy.Evaluate):
         records = _make_records(devset)
         asked.examples = dict(zip((record.key for record in records), devset, strict=True))
         settings = {name: dspy.settings.get(name) for name in _SETTINGS}
-        program_digest = digest_part(describe_value(asked.program))
-        identity = {
-            "program": {"name": label_of(asked.program), "digest": program_digest},
-            "metric": {"name": label_of(asked.metric), "digest": digest_part(describe_value(asked.metric))},
+        parts = {"program": asked.program, "metric": asked.metric}
+        identity: dict[str, Any] = {
+            **{name: {"name": label_of(one), "digest": digest(describe_value(one))} for name, one in parts.items()},
             "model": describe_value(lm),
             "settings": {name: describe_value(value) for name, value in settings.items() if value is not None},
             "failure_score": asked.failure_score,
@@ -170,13 +162,12 @@ class Evaluate(dspy.Evaluate):
                 "name": self.name,
                 "dataset": {"kind": EXAMPLES, "name": self.name, "path": path.absolute()},
                 "model": model_part(lm) | ({} if self._price is None else {"price": self._price}),
-                "program": {"kind": name_object(asked.program, called, program_digest)},
+                "program": {"kind": name_object(asked.program, called, identity["program"]["digest"])},
             },
         )
         items = build_example_set(cell.dataset, by_key.values(), "")
         experiment = {"description": "", "experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
-        planned = PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
-        return planned if self._fresh else planned.with_lender()
+        return PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
 
 
 def _make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
@@ -185,7 +176,7 @@ def _make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
     for example in devset:
         inputs, labels = example.inputs().toDict(), example.labels().toDict()
         content = {"inputs": describe_value(inputs), "labels": describe_value(labels)}
-        key = digest_part(content, 16)
+        key = digest(content, 16)
         times[key] += 1
         records.append(ExampleRecord(key if times[key] == 1 else f"{key}-{times[key]}", **content))
     return records

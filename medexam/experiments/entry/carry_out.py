@@ -140,11 +140,11 @@ def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) ->
     if ray is None:
         yield SpreadExecutor(workers or 1, run_here, kind="processes")
         return
-    from medexam.experiments.run.shard import open_cluster, spread_on_ray
+    from medexam.experiments.run.shard import spread_on_ray
 
     print_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
-    with open_cluster(ray or None) as cluster:
-        yield spread_on_ray(cluster, workers)
+    with spread_on_ray(ray or None, workers) as executor:
+        yield executor
 
 
 def send_to_mlflow(

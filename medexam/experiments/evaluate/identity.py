@@ -7,7 +7,6 @@ out. What cannot be known in this way is refused.
 
 import hashlib
 import inspect
-import json
 import pickle
 import re
 import sys
@@ -23,6 +22,7 @@ import dspy
 from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
 from medexam.programs.lm import EngineLM
+from medexam.specs.identity import digest
 
 _LEFT_BEHIND = frozenset(
     {
@@ -38,24 +38,21 @@ _ADDRESS = frozenset({"api_base", "base_url", "api_version"})
 """Settings that say where a model is reached."""
 
 
-def digest_part(description: Any, digits: int = 12) -> str:
-    """Compute the first `digits` hexadecimal digits of a SHA-256 over a description."""
-    text = json.dumps(description, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
-
-
 def label_of(part: Any) -> str:
     """Return how tables call a module or a metric: a function's name, else its class's."""
     function = part.func if isinstance(part, partial) else part
     return str(getattr(function, "__name__", type(function).__name__)).strip("<>")
 
 
+def name_part(part: Any) -> str:
+    """Name a part that a script made, for the time of this process, by its label and a digest of what it is."""
+    return name_object(part, label_of(part), digest(describe_value(part)))
+
+
 def program_part(program: Any) -> dict[str, Any]:
     """Return the `program` part of a spec for a module that a script made, and for the adapter of `dspy.configure`."""
-    part = {"kind": name_object(program, label_of(program), digest_part(describe_value(program)))}
-    if (adapter := dspy.settings.adapter) is not None:
-        part["adapter"] = name_object(adapter, type(adapter).__name__, digest_part(describe_value(adapter)))
-    return part
+    adapter = dspy.settings.adapter
+    return {"kind": name_part(program), **({} if adapter is None else {"adapter": name_part(adapter)})}
 
 
 def model_part(lm: Any) -> dict[str, Any]:
@@ -70,7 +67,7 @@ def model_part(lm: Any) -> dict[str, Any]:
     settings = model_settings(lm)
     temperature = settings.get("temperature")
     return {
-        "engine": name_object(lm, type(lm).__name__, digest_part(describe_value(lm))),
+        "engine": name_part(lm),
         "name": lm.model,
         "args": settings,
         "seed": settings.get("seed"),
@@ -104,7 +101,7 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
         case list() | tuple():
             return [describe(part) for part in value]
         case set() | frozenset():
-            return sorted(map(describe, value), key=digest_part)
+            return sorted(map(describe, value), key=digest)
         case Path() if value.is_file():
             return {"file": hashlib.sha256(value.read_bytes()).hexdigest()}
         case EngineLM() if value.spec is not None:

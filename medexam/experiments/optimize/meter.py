@@ -80,13 +80,12 @@ class Meter:
         return self.stopped
 
     @asynccontextmanager
-    async def calling(self, engine: Engine, most_tokens: int) -> AsyncIterator[list[int]]:
-        """Make one call of an engine, which takes `most_tokens` at most, when there is room for it.
+    async def calling(self, engine: Engine, most_tokens: int) -> AsyncIterator[None]:
+        """Make one call of an engine, which is counted with `most_tokens`, when there is room for it.
 
-        The block puts what it took into the list. A failed or cancelled call may have cost as much as it could, and is
-        counted so. Raises `StoppedError` if the budget does not allow it.
+        Raises `StoppedError` if the budget does not allow it.
         """
-        limits, amounts = self.limits, [most_tokens]
+        limits = self.limits
 
         def fits() -> bool:
             return limits.max_tokens is None or self.spent["tokens"] + most_tokens <= limits.max_tokens
@@ -105,11 +104,10 @@ class Meter:
             self._open += 1
             self.count(calls=1, tokens=most_tokens)
         try:
-            yield amounts
+            yield
         finally:
             async with self._call_ended:
                 self._open -= 1
-                self.count(tokens=amounts[-1] - most_tokens)
                 self._call_ended.notify_all()
 
     def count(self, **counts: int) -> None:
@@ -161,13 +159,13 @@ class MeteredEngine:
             raise
 
     async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> Generation:
-        meter = self._meter
+        meter, most = self._meter, _most_tokens(dialogue)
         try:
-            async with meter.calling(self._engine, _most_tokens(dialogue)) as taken:
+            async with meter.calling(self._engine, most):
                 generation = await self._engine.reply(dialogue)
-                counts = (generation.prompt_tokens, generation.completion_tokens)
-                if None not in counts:
-                    taken.append(sum(count or 0 for count in counts))
+                # A failed or cancelled call may have cost as much as it could, and stays counted so.
+                if generation.prompt_tokens is not None and generation.completion_tokens is not None:
+                    meter.count(tokens=generation.prompt_tokens + generation.completion_tokens - most)
         except CALL_ERRORS as error:
             if isinstance(error, ContextLengthError | lm15.ContextLengthError):
                 raise

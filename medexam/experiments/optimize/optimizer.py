@@ -80,7 +80,8 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
     cell, engines, metered = optimization.cell, list[Engine](), list[MeteredEngine]()
     needs = EngineNeeds(logprobs=optimization.optimizer.metric == "log_probability")
     needs |= cell.program.asking.engine_needs
-    models = {MODELS: (cell.model, needs), PROMPT_MODELS: (plan.prompt_model, EngineNeeds())}
+    prompt_model = optimization.optimizer.prompt_model
+    models = {MODELS: (cell.model, needs), PROMPT_MODELS: (prompt_model, EngineNeeds())}
     try:
         for file, (model, model_needs) in models.items():
             if model is None:
@@ -91,7 +92,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             identity = engine.info().identity
             answerer = admit(optimization.work, identity, answers=meter.spent["replies"], **told)
             metered.append(MeteredEngine(engine, answerer, meter))
-        lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(plan.prompt_model or cell.model, metered[-1])
+        lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(prompt_model or cell.model, metered[-1])
         if plan.validation.retrieval is not None:
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)

@@ -30,7 +30,7 @@ from medexam.programs.asking import AnsweringProgram
 from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.build import known_model
-from medexam.specs import CellSpec, ModelSpec
+from medexam.specs import CellSpec
 from medexam.specs.base import OPTIMIZERS, OWN_METRICS, short_name
 from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.identity import digest
@@ -47,21 +47,19 @@ class OptimizationPlan:
 
     optimization: Optimization
     """What is asked for, without what was tried before."""
-    program: AskingProgram
-    """The program as it is written."""
     train: ExamSet
     """The questions that may be shown, without those that are nearly tested or validation questions."""
     validation: PlannedCell
-    """The program over the questions that candidates are chosen by."""
-    prompt_model: ModelSpec | None
-    """The model that writes instructions; None if none are written, or the model that answers writes them."""
-    trial_calls: int
-    """Calls of a program that is asked every validation question."""
-    most_calls: int
-    """Calls that trials and bootstrapping take at most; at least where `is_least` says so."""
-    is_least: bool
-    """Whether more may come: how often a module of the user's own asks, or a model that writes instructions, is known
-    when it has."""
+    """The program, as it is written, over the questions that candidates are chosen by."""
+    calls: Mapping[str, int | None]
+    """`calls_per_trial`: of a program that is asked every validation question. `most_calls`: that trials and
+    bootstrapping take at most; `least_calls` instead where it is known only afterwards how often a module of the user's
+    own asks, or a model that writes instructions."""
+
+    @property
+    def program(self) -> AskingProgram:
+        """The program as it is written."""
+        return cast("AskingProgram", self.validation.program)
 
 
 def plan_optimization(
@@ -88,8 +86,8 @@ def plan_optimization(
         raise SpecError(f"the matrix makes {len(cells)} programs, and one is optimized at a time: choose it with --set")
     (cell,) = cells
     if optimizer.prompt_model is not None:
-        named = name_model(optimizer.prompt_model, only_look=only_look)
-        optimizer = optimizer.model_copy(update={"prompt_model": named})
+        writer = name_model(optimizer.prompt_model, only_look=only_look) if optimizer.writes_instructions else None
+        optimizer = optimizer.model_copy(update={"prompt_model": None if writer == cell.model else writer})
     _check_fit(cell, optimizer)
     tested, train = load_exam_set(cell.dataset), load_exam_set(cell.dataset.part(optimizer.train))
     dataset = cell.dataset.part(optimizer.validation).model_dump(mode="json")
@@ -112,18 +110,16 @@ def plan_optimization(
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(AnsweringProgram):
             module.weighs = True
-    writer = optimizer.prompt_model if optimizer.writes_instructions else None
-    prompt_model = None if writer == cell.model else writer
     identity = {
         **validation.identity,
-        "optimizer": _identity(optimizer, prompt_model, only_look=only_look),
+        "optimizer": _identity(optimizer, only_look=only_look),
         # Optimizers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
         "train": digest_golds(train),
         "validation": digest_golds(validation_set),
     }
     words = [cell.name, short_name(optimizer.kind), cell.model.label, cell.program.label, cell.dataset.language]
-    trial_calls, most = _count_calls(program, optimizer, validation_set.questions, train.questions)
+    trial, most = _count_calls(program, optimizer, validation_set.questions, train.questions)
     candidates = max(count for count, calls in most.items() if calls <= (optimizer.max_calls or calls))
     optimization = Optimization(
         work=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
@@ -139,10 +135,9 @@ def plan_optimization(
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     asks_again = any(part.may_ask_again for _, part in program.named_sub_modules(OwnProgram))
-    is_least = optimizer.writes_instructions or asks_again
-    return OptimizationPlan(
-        optimization, program, train, validation, prompt_model, trial_calls, most[candidates], is_least
-    )
+    bound, other = ("least", "most") if optimizer.writes_instructions or asks_again else ("most", "least")
+    calls = {"calls_per_trial": trial, f"{bound}_calls": most[candidates], f"{other}_calls": None}
+    return OptimizationPlan(optimization, train, validation, calls)
 
 
 def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
@@ -201,7 +196,7 @@ def make_optimizer(
         raise SpecError(f"optimizer.kind {kind}: making it failed: {type(error).__name__}: {error}") from error
 
 
-def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: bool) -> dict[str, Any]:
+def _identity(optimizer: OptimizerSpec, *, only_look: bool) -> dict[str, Any]:
     """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
     identity = optimizer.model_dump(mode="json", exclude=_OTHERWISE)
     for field, group in {"kind": OPTIMIZERS, "metric": OWN_METRICS}.items():
@@ -209,7 +204,7 @@ def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: 
             identity[field] = hash_source(identity[field], group)
     if optimizer.kind == "knn":
         identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
-    if writer is not None:
+    if (writer := optimizer.prompt_model) is not None:
         with suppress(*[EngineError] * only_look):
             identity["prompt_model"] = known_model(writer)
         identity["prompt_sampling"] = writer.model_dump(mode="json", include={"temperature", "max_tokens", "seed"})

@@ -62,13 +62,7 @@ class Scored(dspy.Prediction):
         return self._right
 
 
-def score_output(
-    example: dspy.Example,  # noqa: ARG001 - DSPy's names
-    prediction: Any,
-    trace: Any = None,  # noqa: ARG001
-    pred_name: Any = None,  # noqa: ARG001
-    pred_trace: Any = None,  # noqa: ARG001
-) -> Scored:
+def score_output(_example: dspy.Example, prediction: Any, *_: Any) -> Scored:
     """Return what a program's output is worth, as DSPy's optimizers ask for it."""
     scored = vars(prediction).get(SCORE) if isinstance(prediction, dspy.Prediction) else None
     return scored if scored is not None else Scored(0.0, "The reply has no answer in the format that is asked for.")

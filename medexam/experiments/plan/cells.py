@@ -4,7 +4,6 @@ Answers that another run of the same digest and model has are taken from it, and
 lines of `predictions.jsonl` with their calls. A model that is reached must be the one that gave them.
 """
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,8 +33,7 @@ from medexam.questions import AnySet
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 from medexam.specs.programs.needs import NO_NEEDS
-
-_log = logging.getLogger(__name__)
+from medexam.text import print_notice
 
 
 @dataclass(frozen=True)
@@ -158,9 +156,8 @@ class PlannedCell:
                 if folder.name != self.run_id and folder.read_record().spec_digest == self.spec_digest:
                     answered = keys & _answered_by_one(folder, None)[1]
                     lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
-        lent_questions = tuple(question for question in self.pending if question.key in lent)
-        pending = tuple(question for question in self.pending if question.key not in lent)
-        return replace(self, lender=lender, lent=lent_questions, pending=pending)
+        parts = [tuple(one for one in self.pending if (one.key in lent) == is_lent) for is_lent in (True, False)]
+        return replace(self, lender=lender, lent=parts[0], pending=parts[1])
 
     def take_lent(self, identity: ModelIdentity | None) -> Self:
         """Write the lent answers into its folder, which must be locked, and return the cell without a lender.
@@ -188,9 +185,9 @@ class PlannedCell:
                 environment = build_environment(self.models, {None: None}, {}, describe_environment())
                 self.folder.write_json(ENVIRONMENT, environment | known)
         if missing := len(self.lent) - len(copied):
-            _log.warning(
-                "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
-                *(self.run_id, f"{missing:,}", lender.name),
+            print_notice(
+                f"warning: {self.run_id}: {missing:,} answers of {lender.name} are asked anew, because another model "
+                "gave them"
             )
         return self.updated()
 
@@ -241,11 +238,9 @@ class PlannedCell:
 
 def build_cell_program(cell: CellSpec, retrieval: Retrieval | None = None, **context: Any) -> dspy.Module:
     """Build the program of a cell; `context` is what a `ProgramContext` holds beside passages and models' budgets."""
-    own: dict[str, Any] = {"finder": retrieval, "search": retrieval, "nearest": NearestDemonstrations}
-    own["budgets"] = {name: model.max_tokens for name, model in cell.asked_models.items()}
-    return build_program(
-        cell.program, cell.dataset.language, ProgramContext(cell.model.max_tokens, **{**own, **context})
-    )
+    budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
+    own = {"finder": retrieval, "search": retrieval, "nearest": NearestDemonstrations, "budgets": budgets, **context}
+    return build_program(cell.program, cell.dataset.language, ProgramContext(cell.model.max_tokens, **own))
 
 
 def combine_needs(cells: Sequence[PlannedCell]) -> dict[ModelSpec, EngineNeeds]:

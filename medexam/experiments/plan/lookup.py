@@ -7,7 +7,7 @@ that only come up while questions are asked are looked up many at once.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -36,37 +36,6 @@ LOCAL_READERS = "medexam.local_readers"
 """The group in which packages register what reads texts."""
 _AHEAD = 4
 """Batches that are read at once: enough to sort texts by length, few enough to stop soon."""
-
-
-def _read_hits(path: Path, queries: Iterable[str], k: int) -> dict[tuple[str, int], list[Hit]]:
-    """Read the hits of queries that were looked up at this depth or deeper; a damaged file is made anew."""
-    query_set, hits = set(queries), dict[tuple[str, int], list[Hit]]()
-    try:
-        for _, _, entry in parse_lines(path, json.loads):
-            if entry["query"] in query_set and entry["k"] >= k:
-                records = enumerate(entry["hits"][:k], start=1)
-                hits[entry["query"], k] = [Hit(Passage(**one["passage"]), one["score"], rank) for rank, one in records]
-    except RunFolderError:
-        path.unlink()
-        return {}
-    return hits
-
-
-def _write_hits(path: Path, hits_by_query: Mapping[str, Sequence[Hit]], k: int) -> None:
-    """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
-    lines = []
-    for query, hits in hits_by_query.items():
-        records = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
-        lines.append(json.dumps({"query": query, "k": k, "hits": records}, ensure_ascii=False) + "\n")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock"):
-            cut_torn_line(path)
-            with path.open("a", encoding="utf-8") as stream:
-                stream.writelines(lines)
-    except OSError as error:
-        message = f"{path}: the passages cannot be written: {error.strerror}; name another folder with MEDEXAM_CACHE"
-        raise RunFolderError(message) from None
 
 
 @dataclass
@@ -112,10 +81,20 @@ class Retrieval:
         """Take what is known from before, and return the queries of which nothing is, each once."""
         k = self.settings.k
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
-        missing = [query for query in queries if (query, k) not in self.hits]
+        missing = {query for query in queries if (query, k) not in self.hits}
         if missing and self.planned is not None:
-            self.hits |= _read_hits(self._cache, missing, k)
-        return [query for query in missing if (query, k) not in self.hits]
+            try:
+                for _, _, entry in parse_lines(self._cache, json.loads):
+                    if entry["query"] in missing and entry["k"] >= k:
+                        records = enumerate(entry["hits"][:k], start=1)
+                        hits = [Hit(Passage(**one["passage"]), one["score"], rank) for rank, one in records]
+                        self.hits[entry["query"], k] = hits
+            except RunFolderError:
+                # A damaged file is made anew.
+                self._cache.unlink()
+                for query in missing:
+                    self.hits.pop((query, k), None)
+        return [query for query in queries if (query, k) not in self.hits]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
         """Look up every query of the questions in one pass.
@@ -129,16 +108,31 @@ class Retrieval:
             self._look_up(missing, self.settings.k, progress)
 
     def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> None:
-        """Look up any texts; not for several threads at once."""
+        """Look up any texts, and keep what they find on disk; not for several threads at once."""
         if self.planned is None:
             return
         if self._opened is None:
             self._opened = self.planned.open(cache_dir(), progress)
-        if missing := [query for query in dict.fromkeys(queries) if (query, k) not in self.hits]:
-            hits = self._opened.search([normalize("NFC", query) for query in missing], k)
-            new = dict(zip(missing, map(list, hits), strict=True))
-            _write_hits(self._cache, new, k)
-            self.hits |= {(query, k): query_hits for query, query_hits in new.items()}
+        missing = [query for query in dict.fromkeys(queries) if (query, k) not in self.hits]
+        if not missing:
+            return
+        new = dict(zip(missing, self._opened.search([normalize("NFC", query) for query in missing], k), strict=True))
+        lines = []
+        for query, hits in new.items():
+            records = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
+            lines.append(json.dumps({"query": query, "k": k, "hits": records}, ensure_ascii=False) + "\n")
+        try:
+            self._cache.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self._cache}.lock"):
+                cut_torn_line(self._cache)
+                with self._cache.open("a", encoding="utf-8") as stream:
+                    stream.writelines(lines)
+        except OSError as error:
+            raise RunFolderError(
+                f"{self._cache}: the passages cannot be written: {error.strerror}; name another folder with "
+                "MEDEXAM_CACHE"
+            ) from None
+        self.hits |= {(query, k): list(hits) for query, hits in new.items()}
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show, most relevant first, each once by its best score."""
@@ -180,7 +174,7 @@ class Retrieval:
         return self._translated[question.key]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Find at most `k` passages of any texts, most relevant first; from any thread."""
+        """Find at most `k` passages of each of any texts, most relevant first; from any thread."""
         return self._submit(queries, k).result()
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -188,17 +182,18 @@ class Retrieval:
         return await asyncio.wrap_future(self._submit(queries, k))
 
     def _submit(self, queries: Sequence[str], k: int) -> "Future[list[list[Hit]]]":
-        self._waiting.append((queries, k))
-        return _search_thread().submit(self._search_waiting, queries, k)
+        """Search in the one thread, where all that waits shares a pass."""
 
-    def _search_waiting(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Search in one pass for all that waits at a depth, and return what these queries find."""
-        waiting, self._waiting = self._waiting, []
-        for depth in {depth for _, depth in waiting}:
-            self._look_up([query for texts, at in waiting if at == depth for query in texts], depth)
-        # Where a pass failed that looked them up with others.
-        self._look_up(queries, k)
-        return [self.hits[query, k] for query in queries]
+        def search() -> list[list[Hit]]:
+            waiting, self._waiting = self._waiting, []
+            for depth in {depth for _, depth in waiting}:
+                self._look_up([query for texts, at in waiting if at == depth for query in texts], depth)
+            # Where a pass failed that looked them up with others.
+            self._look_up(queries, k)
+            return [self.hits[query, k] for query in queries]
+
+        self._waiting.append((queries, k))
+        return _search_thread().submit(search)
 
     @contextmanager
     def marked(self, questions: Sequence[Question | Task]) -> Iterator[None]:

@@ -3,7 +3,6 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -43,9 +42,8 @@ from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.identity import build_identity, differing_keys, digest
 from medexam.specs.programs.needs import RetrievalSettings
+from medexam.text import print_notice
 from medexam.weights import find_encoder_weights
-
-_log = logging.getLogger(__name__)
 
 
 def plan_experiment(
@@ -164,7 +162,7 @@ def name_model(model: ModelSpec, *, only_look: bool) -> ModelSpec:
     except EngineError as error:
         if not only_look:
             raise
-        _log.warning("medexam: warning: %s; without its model it is unknown which run this is", error)
+        print_notice(f"warning: {error}; without its model it is unknown which run this is")
         return model
 
 

@@ -4,7 +4,6 @@ It knows nothing of the terminal and of MLflow: progress goes to an observer, tr
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -36,8 +35,7 @@ from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
-
-_log = logging.getLogger(__name__)
+from medexam.text import print_notice
 
 
 class Executor:
@@ -59,6 +57,17 @@ class Executor:
             if model not in self._engines:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model])
+
+    def admit(self, planned: PlannedCell, answers: int, **settings: Any) -> PlannedCell:
+        """Return the cell with its models, which are prepared, if they may answer in its folder, of which `answers` are
+        there; raises as `admit` does, which takes the `settings`.
+        """
+        models: dict[Any, Answerer] = {}
+        for name in planned.models:
+            if (info := self.info(planned, name)) is not None:
+                file = f"models.{name}.json" if name else MODELS
+                models[name] = admit(planned.folder, info.identity, answers=answers, file=file, **settings)
+        return replace(planned, answerer=models.pop(None, planned.answerer), further=models)
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
@@ -97,20 +106,6 @@ class Executor:
         """Close the engines."""
         for engine in self._engines.values():
             await engine.aclose()
-
-
-def admit_models(planned: PlannedCell, executor: Executor, answers: int, **settings: Any) -> PlannedCell:
-    """Return the cell with the models that may answer in its folder, of which `answers` are there; raises as `admit`
-    does, which takes the `settings`.
-    """
-    admitted: dict[Any, Answerer] = {
-        name: admit(
-            planned.folder, info.identity, answers=answers, file=f"models.{name}.json" if name else MODELS, **settings
-        )
-        for name in planned.models
-        if (info := executor.info(planned, name)) is not None
-    }
-    return replace(planned, answerer=admitted.pop(None, planned.answerer), further=admitted)
 
 
 class Runner:
@@ -167,30 +162,29 @@ class Runner:
             await self._executor.aclose()
         return None
 
-    def _look_again(self, planned: PlannedCell) -> PlannedCell:
-        """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
-        if planned.folder.shard_logs:
-            planned.folder.merge_shards()
-            planned = planned.updated()
-        if planned.lender is None and not planned.folder.repeat_number and not self._plan.fresh:
-            planned = planned.with_lender()
-            if (line := planned.lent_note) is not None:
-                _log.warning("medexam: %s", line)
-        return planned
-
     async def _run_cell(self, planned: PlannedCell) -> bool:
         """Ask the cell's pending questions; return whether it was interrupted."""
         folder, plan, executor, held = planned.folder, self._plan, self._executor, planned
-        planned = self._look_again(planned)
+        # The folder is locked now; it and others may hold more than when the cell was planned.
+        if folder.shard_logs:
+            folder.merge_shards()
+            planned = planned.updated()
+        if planned.lender is None and not folder.repeat_number and not plan.fresh:
+            planned = planned.with_lender()
+            if (line := planned.lent_note) is not None:
+                print_notice(line)
+        if not planned.pending:
+            # Nobody need be reached, unless another model gave the folder's answers than those that are lent.
+            planned = planned.take_lent(None)
         if planned.pending or not folder.read_environment():
             self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(describe_environment))
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
             # Counted now: since the plan was made, another process may have held the folder and left answers in it.
             answers = planned.answered or folder.count_answers()
-            planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
-        info = executor.info(planned) if planned.pending else None
-        planned = planned.take_lent(info.identity if info else None)
+            planned = executor.admit(planned, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
+            info = executor.info(planned)
+            planned = planned.take_lent(info.identity if info else None)
         planned.begin(fresh=plan.fresh, keeps_items=plan.keeps_items)
         planned = planned.in_blocks()
         # Nothing that holds the plan holds its questions any longer.
@@ -244,10 +238,9 @@ class Runner:
             answers = planned.folder.count_answers() - planned.answered if changes else 0
             if answers > 0 and planned.answerer is not None:
                 note_doubt(planned.folder, planned.answerer, answers, changes)
-                _log.warning(
-                    "medexam: warning: %s: another model answers now than at the start (%s), and it may have given "
-                    "%s of the answers; the run is not ranked: ask again with --fresh",
-                    *(planned.run_id, "; ".join(changes), f"{answers:,}"),
+                print_notice(
+                    f"warning: {planned.run_id}: another model answers now than at the start ({'; '.join(changes)}), "
+                    f"and it may have given {answers:,} of the answers; the run is not ranked: ask again with --fresh"
                 )
         finally:
             planned.folder.merge_shards()

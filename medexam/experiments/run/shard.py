@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from socket import create_connection, gethostname
@@ -28,13 +29,13 @@ from medexam.errors import EngineError, MedExamError, SpecError
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import PlannedCell, combine_needs
 from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.run.runner import Executor, admit_models
+from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
 from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS, SHARDS, RunFolder
 from medexam.predictions import Prediction
 from medexam.process import quiet_dspy
-from medexam.text import hide_secrets
+from medexam.text import hide_secrets, print_notice
 
 STOP = "stop"
 """A driver's file beside the logs that holds why nothing more is to be begun; it is there only then."""
@@ -44,7 +45,6 @@ _PARENT = os.getppid()
 _STARTS = 3
 """How often the process of a part is started, if it dies."""
 _CONNECT_S = 5.0
-_log = logging.getLogger(__name__)
 RunShard = Callable[[Path, int, int, str], Awaitable[dict[str, Any]]]
 """Has a process do `ask_shard` with these arguments, and returns its result. Raises `ShardLostError` where the process
 dies, and ends it where it is cancelled."""
@@ -87,8 +87,7 @@ async def _ask(planned: PlannedCell, log: str, spending: Spending) -> dict[str, 
     watching = asyncio.create_task(watch())
     try:
         await executor.prepare(planned, observer, combine_needs([planned]))
-        planned = admit_models(planned, executor, answers=1)
-        planned = await asyncio.to_thread(planned.look_up)
+        planned = await asyncio.to_thread(executor.admit(planned, answers=1).look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
         await executor.ask(planned, observer, spending, log)
         stop = spending.exhausted if spending.questions < len(planned.pending) else None
@@ -194,7 +193,7 @@ class SpreadExecutor(Executor):
             if (shards / STOP).exists():
                 return
             self._lost.append(part)
-            _log.warning("medexam: warning: shard %d died while it asked; another process asks its rest", part)
+            print_notice(f"warning: shard {part} died while it asked; another process asks its rest")
         raise EngineError(
             f"{shards.parent.name}: shard {part} has died {_STARTS} times ({message}); run the same command again"
         )
@@ -230,47 +229,44 @@ async def run_here(folder: Path, part: int, parts: int, limits: str) -> dict[str
 
 
 @contextmanager
-def open_cluster(address: str | None) -> Iterator[Any]:
-    """Open the cluster whose head is at `address`, and yield Ray; None starts one here, which is stopped at the end.
+def spread_on_ray(address: str | None, number: int | None) -> Iterator[SpreadExecutor]:
+    """Yield an executor of `number` shards as tasks of the cluster whose head is at `address`, spread over its
+    machines; None: one a machine.
 
-    A cluster of our own listens on 127.0.0.1 alone. One that this process has joined already is used and left open.
-    Raises `EngineError` where Ray is missing, nothing answers at the address, or the cluster cannot be used.
+    Without an address one is started here, which listens on 127.0.0.1 alone and is stopped at the end. A cluster that
+    this process has joined already is used and left open. Raises `EngineError` where Ray is missing, nothing answers at
+    the address, or the cluster cannot be used.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
         # Called after other systems; set to 0, Ray listens on the loopback address alone, on Linux as well.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
-        import ray
+        ray: Any = import_module("ray")
     except ModuleNotFoundError:
         raise EngineError("--executor ray needs the package ray: pip install 'medexam[ray]'") from None
-    if ray.is_initialized():
-        yield ray
-        return
+    was_joined = ray.is_initialized()
     try:
-        if address is not None:
+        if address is not None and not was_joined:
             # Ray itself waits for minutes, and may end the process then.
             host, _, port = address.rpartition(":")
             create_connection((host, int(port)), _CONNECT_S).close()
         # Questions and answers are small.
         own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200_000_000}
         settings = {"address": address} if address else own
-        ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
+        if not was_joined:
+            ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # Ray raises bare ones, as where its node starts too slowly
         raise EngineError(
             f"no Ray cluster at {address or 'this machine'} ({' '.join(str(error).split())}): start one with `ray "
             "start --head` in this environment and give the HOST:PORT that it prints, or leave --ray-address out"
         ) from None
     try:
-        yield ray
+        number = number or sum(node["Alive"] for node in ray.nodes())
+        yield SpreadExecutor(number, partial(_run_there, ray), kind="ray", ray=ray.__version__)
     finally:
-        ray.shutdown()
-
-
-def spread_on_ray(ray: Any, number: int | None) -> SpreadExecutor:
-    """Return an executor of `number` shards as tasks of a cluster, spread over its machines; None: one a machine."""
-    number = number or sum(node["Alive"] for node in ray.nodes())
-    return SpreadExecutor(number, partial(_run_there, ray), kind="ray", ray=ray.__version__)
+        if not was_joined:
+            ray.shutdown()
 
 
 async def _run_there(ray: Any, folder: Path, part: int, parts: int, limits: str) -> dict[str, Any]:

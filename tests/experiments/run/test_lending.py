@@ -13,7 +13,7 @@ from hash_server import HashServer
 from medexam.errors import RunFolderError
 
 
-def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_path) -> None:
+def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, tmp_path) -> None:
     (first,) = ask(spec)
     asked.take()
     wider = spec | {"name": "wider", "dataset": {"name": "headqa_sample", "limit": 30}}
@@ -21,7 +21,7 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_p
     assert (cell["owed"], cell["questions"]) == (18, 30)
     (run,) = ask(wider)
     assert (len(asked.take()), run.n, run.id == first.id) == (18, 30, False)
-    assert {key: run.predictions[key] for key in first.predictions} == dict(first.predictions)
+    assert first.predictions.items() <= run.predictions.items()
     (whole,) = ask(spec | {"name": "same"})
     assert (asked.take(), whole.metrics, whole.model, whole.complete) == ([], first.metrics, first.model, True)
     (fresh,) = ask(spec | {"name": "anew"}, fresh=True, limit=5)
@@ -38,7 +38,7 @@ def test_failures_are_not_lent(ask, spec, asked, replies) -> None:
     (first,) = ask(spec | {"model": replies({stem[:40]: [fault, answer], "*": answer}, "once")})
     asked.take()
     (run,) = ask(spec | {"name": "other", "model": replies({stem[:40]: [answer], "*": answer}, "once")})
-    assert (first.metrics.failed, len(asked.take()), run.n, run.metrics.failed) == (1, 1, 12, 0)
+    assert (first.metrics.failed, len(asked.take()), run.n) == (1, 1, 12)
 
 
 def test_lent_answers_are_read_as_the_run_says(ask, spec, asked, replies) -> None:
@@ -53,21 +53,22 @@ def test_lent_answers_are_read_as_the_run_says(ask, spec, asked, replies) -> Non
 def served(ask, spec):
     """`served(wire, name="other")` -> a run of the spec on a server that answers so."""
 
-    def run(wire, **settings):
+    def run(wire, name="served", **settings):
         with serving(wire):
             model = {"engine": "vllm", "endpoints": [wire.address]}
-            return ask(spec | {"model": model, "name": settings.pop("name", "served")}, **settings)[0]
+            return ask(spec | {"model": model, "name": name}, **settings)[0]
 
     return run
 
 
-def test_another_models_answers_are_not_lent(served, caplog) -> None:
+def test_another_models_answers_are_not_lent(served, capsys) -> None:
     first = served(HashServer())
     same, drifted = served(HashServer(), name="same"), HashServer(drift=1.0)
-    assert dict(same.predictions) == dict(first.predictions)
+    assert same.predictions == first.predictions
     other = served(drifted, name="another", dataset__limit=13)
-    assert (other.stored.mixed, len(drifted.prompts) >= 13) == (False, True)
-    assert "another model gave them" in caplog.text
+    wider = served(HashServer(), dataset__limit=13)
+    assert (other.stored.mixed or wider.stored.mixed, wider.n, len(drifted.prompts) >= 13) == (False, 13, True)
+    assert "another model gave them" in capsys.readouterr().err
 
 
 def swapping(at):
@@ -81,9 +82,9 @@ def swapping(at):
     return Swapping()
 
 
-def test_a_model_that_is_swapped_meanwhile_is_counted_where_the_score_stands(served, caplog) -> None:
+def test_a_model_that_is_swapped_meanwhile_is_counted_where_the_score_stands(served, capsys) -> None:
     run = served(swapping(7))
-    assert "another model answers now than at the start" in caplog.text
+    assert "another model answers now than at the start" in capsys.readouterr().err
     assert (run.stored.mixed, run.stored.answerers[0].doubtful, run.n) == (True, 12, 12)
     assert "12 in doubt" in (run.folder / "report.md").read_text()
     assert not served(swapping(1000), fresh=True).stored.mixed

@@ -98,10 +98,10 @@ def executor_of(run):
 
 
 def test_two_processes_answer_what_one_does_though_one_is_killed(
-    ask, spec, tmp_path, meanwhile, monkeypatch, caplog
+    ask, spec, tmp_path, meanwhile, monkeypatch, capsys
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    seen: list[str] = []
+    seen = list[str]()
 
     def kill_one(pids):
         seen.extend(Path(f"/proc/{pid}/cmdline").read_text() for pid in pids)
@@ -118,7 +118,7 @@ def test_two_processes_answer_what_one_does_though_one_is_killed(
     assert (spread.folder / "prompts.jsonl").read_bytes() == (alone.folder / "prompts.jsonl").read_bytes()
     told = executor_of(spread)
     assert (told["kind"], len(told["lost"]), len(told["workers"])) == ("processes", 1, 2)
-    assert "died while it asked; another process asks its rest" in caplog.text
+    assert "died while it asked; another process asks its rest" in capsys.readouterr().err
     assert len(seen) >= 2
     assert "sk-secret" not in "".join(seen)
 
@@ -126,11 +126,10 @@ def test_two_processes_answer_what_one_does_though_one_is_killed(
 def test_shards_that_nobody_drives_ask_a_run_that_was_begun(ask, spec, tmp_path, asked_count) -> None:
     (begun,) = ask(spec, limits=medexam.Limits(minutes=0))
     assert (begun.n, asked_count()) == (0, 0)
-    folder = str(begun.folder)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    shards = [subprocess.Popen([*SHARD, folder, str(part), "2"], env=environment) for part in range(2)]
+    shards = [subprocess.Popen([*SHARD, begun.folder, str(part), "2"], env=environment) for part in range(2)]
     assert [shard.wait() for shard in shards] == [0, 0]
-    assert subprocess.run([*SHARD, folder, "1", "2"], env=environment, check=True).returncode == 0
+    subprocess.run([*SHARD, begun.folder, "1", "2"], env=environment, check=True)
     assert asked_count() == QUESTIONS
     (merged,) = ask(spec)
     assert (len(answers(merged)), merged.complete, asked_count()) == (QUESTIONS, True, QUESTIONS)
