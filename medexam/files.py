@@ -75,14 +75,6 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
 
 
-def write_new(path: Path, content: str) -> None:
-    """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
-    with drafting(path) as draft:
-        draft.write_bytes(writable(content).encode("utf-8"))
-        # A link never replaces a file, as a rename would: the first of two writers wins.
-        os.link(draft, path)
-
-
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder beside `path` to fill, which is renamed to it once the block ends without an error.

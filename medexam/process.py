@@ -12,9 +12,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -101,25 +99,8 @@ def quiet_transformers() -> Iterator[None]:
 
 T = TypeVar("T")
 
-_BOOKKEEPING = "dspy.clients.execution"
 _STOP_S = 5.0
 """Seconds that open connections get to close when the process ends."""
-
-
-class _Executor(ThreadPoolExecutor):
-    """Threads for whatever blocks; DSPy's bookkeeping of a call does not, and takes less time than a thread would."""
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Run what `asyncio.to_thread` submits, with a partial of the function."""
-        function = fn.args[0] if isinstance(fn, partial) and fn.args else fn
-        if getattr(function, "__module__", None) != _BOOKKEEPING:
-            return super().submit(fn, *args, **kwargs)
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 class BackgroundLoop:
@@ -128,7 +109,6 @@ class BackgroundLoop:
     def __init__(self) -> None:
         self._open: WeakSet[Any] = WeakSet()
         self.loop = asyncio.new_event_loop()
-        self.loop.set_default_executor(_Executor(thread_name_prefix="medexam"))
         self._thread = threading.Thread(target=self.loop.run_forever, name="medexam-network", daemon=True)
         self._thread.start()
 

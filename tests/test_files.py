@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.files import cache_dir, file_name, whole_file, whole_folder, write_new, write_whole
+from medexam.files import cache_dir, file_name, whole_file, whole_folder, write_whole
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,6 @@ def test_a_folder_appears_with_all_that_is_in_it(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="folder"), whole_folder(path):
         pass
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_new(path, "first")
-    with pytest.raises(FileExistsError):
-        write_new(path, "second")
-    assert path.read_text() == "first"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("way", ["whole_file", "whole_folder"])

@@ -8,7 +8,6 @@ from .options import OverridesOption as OverridesOption
 from .options import PathOption as PathOption
 from .options import RunsDirOption as RunsDirOption
 from .options import TrackingOption as TrackingOption
-from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import settings_as_flags as settings_as_flags
 from .output import describe_stop as describe_stop

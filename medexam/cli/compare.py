@@ -10,11 +10,12 @@ from medexam.cli.options import (
     BaselineOption,
     JsonOption,
     LatexOption,
+    MarkdownOption,
     RescoreOption,
     RunsDirOption,
     settings_as_flags,
 )
-from medexam.cli.output import check_endings, print_json, read_current, write_file
+from medexam.cli.output import print_result, read_current
 from medexam.plugins import load_added
 from medexam.text import print_notice
 
@@ -70,7 +71,7 @@ def compare(
         typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose fewer than POINTS."),
     ] = None,
     as_json: JsonOption = False,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
+    markdown: MarkdownOption = None,
     latex: LatexOption = None,
     runs_dir: RunsDirOption = None,
     rescore: RescoreOption = False,
@@ -81,11 +82,8 @@ def compare(
         medexam compare 3c2aae ff221f
         medexam compare base new --fail-if worse:1.0
     """
-    check_endings({"--markdown": markdown, "--latex": latex})
     from medexam.experiments.compare.further import find_further, judge_gate, parse_gate
     from medexam.experiments.compare.runs import compare_runs, find_compared
-    from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
-    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir
 
     margin = None if fail_if is None else parse_gate(fail_if)
@@ -95,11 +93,7 @@ def compare(
     if rescore:
         read_current(folders, rescore=True)
     comparison = compare_runs(tuple(folders), tuple(finders), reading)
-    if markdown is not None:
-        write_file(paired_report(comparison), markdown)
-    if latex is not None:
-        write_file(comparison_latex(comparison), latex, "--latex")
-    print_json(comparison.document()) if as_json else print_blocks(Terminal(), comparison_blocks(comparison))
+    print_result(comparison, as_json=as_json, markdown=markdown, latex=latex)
     for warning in dict.fromkeys(warning for run in comparison.runs for warning in run.warnings):
         titles = ", ".join(run.title for run in comparison.runs if warning in run.warnings)
         print_notice(f"warning: {titles}: {warning}")

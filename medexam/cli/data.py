@@ -12,8 +12,7 @@ from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.datasets.checking import Anomaly, CheckReport
-    from medexam.experiments.report.shown import Terminal
-    from medexam.questions import Language
+    from medexam.questions import AnySet, Language
     from medexam.specs import DatasetSpec
 
 UNSOUND = 2
@@ -35,7 +34,7 @@ def list_sets(as_json: JsonOption = False) -> None:
         medexam data list
     """
     from medexam.datasets import find_files
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.specs.catalogue import CATALOGUE
     from medexam.tables import Table
 
@@ -57,7 +56,7 @@ def list_sets(as_json: JsonOption = False) -> None:
         place = "; ".join(places) or f"not here: {way}"
         rows.append((entry.name, entry.title, " ".join(files), place, f"{entry.questions:,}"))
     headers = ("Name", "What", "Languages", "Where", "Questions")
-    print_json(sets) if as_json else print_blocks(_console(), [Table("", headers, tuple(rows), text_columns=4)])
+    print_json(sets) if as_json else print_blocks(Terminal(), [Table("", headers, tuple(rows), text_columns=4)])
 
 
 @app.command()
@@ -119,10 +118,7 @@ def check(
         report = check_own_set(own_spec)
     else:
         report = check_exam_set(name, cast("list[Language] | None", language), path)
-    if as_json:
-        typer.echo(report.model_dump_json(indent=2))
-    else:
-        _print_report(_console(), report)
+    print_json(report.model_dump(mode="json")) if as_json else _print_report(report)
     if not report.passed:
         raise typer.Exit(UNSOUND)
 
@@ -145,7 +141,7 @@ def show(
     For example:
         medexam data show headqa_sample --limit 2
     """
-    from medexam.cli.items import print_question, print_task
+    from medexam.cli.items import plain_terminal, print_item
     from medexam.datasets import load_exam_set, load_task_set
     from medexam.datasets.loading import find_question
     from medexam.specs import DatasetSpec, parse_overrides
@@ -159,25 +155,18 @@ def show(
         refuse(context, {"limit", "settings"}, "--key names the one question to show: leave out one or the other")
     else:
         fields |= {"limit": limit, **parse_overrides(settings or ())}
-    console, spec = _console(), validate(DatasetSpec, fields)
-    if own_spec is not None and own_spec.kind != "choice":
-        tasks = load_task_set(spec)
-        if as_json:
-            print_json([{**asdict(task), "answers": tasks.golds[task.key].answers} for task in tasks.questions])
-            return
-        for task in tasks.questions:
-            console.print(f"{task.key}  {task.group}, {task.language}", style="bold cyan")
-            print_task(console, task, tasks.golds[task.key])
-            console.print()
-        return
-    exam_set = load_exam_set(spec)
-    questions = exam_set.questions if key is None else (find_question(exam_set, key),)
-    if as_json:
+    spec = validate(DatasetSpec, fields)
+    in_words = own_spec is not None and own_spec.kind != "choice"
+    items: AnySet = load_task_set(spec) if in_words else load_exam_set(spec)
+    questions = items.questions if key is None else (find_question(items, key),)
+    if not as_json:
+        for item in questions:
+            print_item(plain_terminal(), item, items.golds[item.key])
+    elif in_words:
+        print_json([{**asdict(task), "answers": items.golds[task.key].answers} for task in questions])
+    else:
         documents = (question.model_dump(mode="json") for question in questions)
-        print_json([document | {"gold": exam_set.golds[document["key"]].number} for document in documents])
-        return
-    for question in questions:
-        print_question(console, question, exam_set.golds[question.key])
+        print_json([document | {"gold": items.golds[document["key"]].number} for document in documents])
 
 
 @app.command()
@@ -216,49 +205,39 @@ def _find_own(name: str) -> "DatasetSpec | None":
     return spec
 
 
-def _console() -> "Terminal":
-    from medexam.experiments.report.shown import Terminal
-
-    return Terminal(highlight=False, markup=False, soft_wrap=True)
-
-
-def _print_report(console: "Terminal", report: "CheckReport") -> None:
+def _print_report(report: "CheckReport") -> None:
     """Print what each language holds, its anomalies and those between languages."""
-    from rich.table import Table
+    from medexam.experiments.report.shown import Terminal, Unbroken, print_blocks
+    from medexam.tables import Table
 
+    console = Terminal(highlight=False, markup=False, soft_wrap=True)
     for checked in report.languages:
-        console.print(f"{report.name} {checked.language} {checked.version}  {checked.source}", style="bold")
         options = ", ".join(f"{count:,} with {number} options" for number, count in checked.by_option_count.items())
-        console.print(
+        years = sorted({year for counts in checked.by_discipline.values() for year in counts})
+        headers = ("", *(str(year or "no year") for year in years), "all")
+        rows = tuple(
+            (discipline, *(f"{counts.get(year, 0):,}" for year in years), f"{sum(counts.values()):,}")
+            for discipline, counts in checked.by_discipline.items()
+        )
+        title = f"{report.name} {checked.language} {checked.version}  {checked.source}"
+        counted = (
             f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
             f"{checked.with_images:,} with images; "
-            f"{checked.without_official_answer:,} without an official answer",
-            soft_wrap=False,
+            f"{checked.without_official_answer:,} without an official answer"
         )
-        years = sorted({year for counts in checked.by_discipline.values() for year in counts})
-        table = Table("", *(str(year or "no year") for year in years), "all", box=None, pad_edge=False)
-        for discipline, counts in checked.by_discipline.items():
-            table.add_row(discipline, *(f"{counts.get(year, 0):,}" for year in years), f"{sum(counts.values()):,}")
-        console.print(table)
+        print_blocks(console, [Unbroken(title), Unbroken(counted), Table("", headers, rows)])
         _print_anomalies(console, checked.errors, checked.notes, checked.corrections)
-        console.print()
     if len(report.languages) > 1:
-        codes = ", ".join(checked.language for checked in report.languages)
-        console.print(f"languages compared: {codes}", style="bold")
+        console.print(f"languages compared: {', '.join(checked.language for checked in report.languages)}")
         _print_anomalies(console, report.language_errors, report.language_notes)
     errors = len(report.language_errors) + sum(len(checked.errors) for checked in report.languages)
-    console.print("sound", style="green") if report.passed else console.print(
-        f"not sound: {errors} errors", style="red"
-    )
+    console.print("sound" if report.passed else f"not sound: {errors} errors")
 
 
-def _print_anomalies(
-    console: "Terminal",
-    errors: "tuple[Anomaly, ...]",
-    notes: "tuple[Anomaly, ...]",
-    corrections: "tuple[Anomaly, ...]" = (),
-) -> None:
-    groups = (("error", "red", errors), ("note", "yellow", notes), ("corrected", "yellow", corrections))
-    for word, style, anomalies in groups:
+def _print_anomalies(console: Any, *groups: "tuple[Anomaly, ...]") -> None:
+    """Print errors, notes and what was corrected."""
+    for word, style, anomalies in zip(
+        ("error", "note", "corrected"), ("red", "yellow", "yellow"), groups, strict=False
+    ):
         lines = [(anomaly.kind, f"{anomaly.place}: {anomaly.detail}") for anomaly in anomalies]
         print_by_kind(console, word, style, lines, "; --json lists them all")

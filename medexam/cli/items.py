@@ -10,7 +10,7 @@ from medexam.experiments.run.runner import ask_one
 from medexam.predictions import Prediction
 from medexam.predictions.prediction import ModelCall
 from medexam.process import background_loop
-from medexam.questions import Gold, Question, Task, TaskGold
+from medexam.questions import Item, Task
 
 LEFT_OUT = {"question", "program", "spec_digest", "calls", "replied"}
 """Fields that say which run the answer belongs to, as the line above does, and those that are shown apart."""
@@ -49,25 +49,29 @@ def _print_fields(console: Terminal, fields: dict[str, Any]) -> None:
         console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}", markup=False, highlight=False)
 
 
-def print_question(console: Terminal, question: Question, gold: Gold) -> None:
-    """Print key, exam, text and options; a star stands before each right option."""
-    exam = question.exam
+def plain_terminal() -> Terminal:
+    """Return a terminal that prints texts as they are."""
+    return Terminal(highlight=False, markup=False, soft_wrap=True)
+
+
+def print_item(console: Terminal, item: Item, gold: Any) -> None:
+    """Print key, exam, text and options of a question; a star stands before each answer that is right."""
+    if isinstance(item, Task):
+        console.print(f"{item.key}  {item.group}, {item.language}", style="bold cyan")
+        for text in filter(None, (item.context, item.question)):
+            console.print(text)
+        console.print(f"* {' / '.join(gold.answers)}\n", style="green")
+        return
+    exam = item.exam
     subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
-    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
-    if question.image is not None:
-        console.print(f"(refers to the picture {question.image})", style="dim")
-    console.print(question.asked)
-    for option in question.options:
+    console.print(f"{item.key}  {exam.name}, {subject}, {item.language}", style="bold cyan")
+    if item.image is not None:
+        console.print(f"(refers to the picture {item.image})", style="dim")
+    console.print(item.asked)
+    for option in item.options:
         right = gold.accepts(option.number)
         console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
     console.print()
-
-
-def print_task(console: Terminal, task: Task, gold: TaskGold) -> None:
-    """Print a question that is answered in words, with what is expected."""
-    for text in filter(None, (task.context, task.question)):
-        console.print(text)
-    console.print(f"* {' / '.join(gold.answers)}", style="green")
 
 
 def debug_plan(plan: Plan) -> None:

@@ -26,6 +26,7 @@ from medexam.process import gc_seldom
 from medexam.text import hide_secrets
 
 USAGE = 2
+_NAME = "medexam"
 GROUP = "medexam.commands"
 """The entry points by which an installed package adds commands; a name with a blank is a command of a group."""
 _HEADINGS: Mapping[str, Mapping[str, str]] = {
@@ -56,23 +57,21 @@ COMMANDS = {name: f"medexam.cli.{place}" for commands in _HEADINGS.values() for 
 
 
 class Commands(TyperGroup):
-    """A group of commands; those that packages add are loaded when they are called, at the root the core's too."""
-
-    core: Mapping[str, str] = {}
-    """The core's commands that are loaded when they are called: name -> heading."""
+    """A group of commands; the core's and those that packages add are loaded when they are called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        headings = {name: heading for heading, names in _HEADINGS.items() for name in names}
         self._headings: dict[str, str] = {}
-        for path in (*self.core, *sorted(added_names(GROUP))):
+        for path in (*headings, *sorted(added_names(GROUP))):
             group, _, word = path.rpartition(" ")
             # A name of the core's is not a package's.
             if group == self._path("") and word not in self.commands:
-                self._headings[path] = self.core.get(path, _ADDED)
+                self._headings[path] = headings.get(path, _ADDED)
                 self.commands.setdefault(word, cast("Any", None))
 
     def _path(self, word: str) -> str:
-        return f"{self.name} {word}".strip()
+        return f"{'' if self.name == _NAME else self.name} {word}".strip()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or what the help lists for one that is not loaded; None if there is none of that name."""
@@ -89,15 +88,6 @@ class Commands(TyperGroup):
             command = load_command(path)
         return name, command, words
 
-
-class _Root(Commands):
-    """The command line itself."""
-
-    core: Mapping[str, str] = {name: heading for heading, names in _HEADINGS.items() for name in names}
-
-    def _path(self, word: str) -> str:
-        return word
-
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Parse as usual; wrong usage is one line, and so is Ctrl-C."""
         with interrupts_heard(), usage_in_one_line():
@@ -110,8 +100,8 @@ class _Root(Commands):
 
 
 app = typer.Typer(
-    name="medexam",
-    cls=_Root,
+    name=_NAME,
+    cls=Commands,
     help="Declarative LLM programs for medical exams.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

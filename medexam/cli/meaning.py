@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from medexam.errors import SpecError
-from medexam.files import write_new
+from medexam.files import write_whole
 from medexam.specs.matrix import merge
 
 _YEARS = re.compile(r"(\d{4})-(\d{4})")
@@ -46,9 +46,14 @@ def apply_flags(
     return document, keys | ({"dataset.years": years[0]} if years else {})
 
 
-def print_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path | None) -> None:
-    """Print on standard error the parts of a spec that say the same without flags; `file`: where it is kept."""
+def state_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path | None) -> None:
+    """Write the spec that says the same without flags to `file`, and print on standard error what the flags changed.
+
+    Raises `SpecError` if the file exists or cannot be written.
+    """
     tree = merge(document, overrides)
+    if file is not None:
+        write_spec(file, _as_yaml(tree), "name another file with --save")
     parts = {"name", "dataset", "matrix"} | {key.partition(".")[0] for key in overrides}
     changed_parts = {key: value for key, value in tree.items() if key in parts}
     lines = "".join(f"  {line}\n" for line in _as_yaml(changed_parts).splitlines())
@@ -56,19 +61,12 @@ def print_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], fil
     sys.stderr.write(f"medexam: as a spec ({keeps}):\n{lines}")
 
 
-def save_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path) -> None:
-    """Write the whole spec that says the same without flags; raises `SpecError` if the file exists or cannot be
-    written.
-    """
-    write_spec(file, _as_yaml(merge(document, overrides)), "name another file with --save")
-
-
 def write_spec(file: Path, text: str, advice: str) -> None:
     """Write a spec that is not there yet; raises `SpecError` with the advice if it is, or cannot be written."""
+    if file.exists():
+        raise SpecError(f"{file} exists: {advice}")
     try:
-        write_new(file, text)
-    except FileExistsError:
-        raise SpecError(f"{file} exists: {advice}") from None
+        write_whole(file, text)
     except OSError as error:
         raise SpecError(f"cannot write {file}: {error.strerror}; {advice}") from None
 

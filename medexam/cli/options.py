@@ -1,7 +1,6 @@
 """Options that several commands share, the words that a shell completes, and options that a command refuses."""
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -41,8 +40,26 @@ TrackingOption = Annotated[
     str | None, typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or the runs' own by default.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def check_ending(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Return the file of an option; raise `SpecError` if its ending is of what another option writes."""
+    option, writers = parameter.opts[0], {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
+    if path is not None and (other := writers.get(path.suffix.lower(), option)) != option:
+        raise SpecError(f"{option} {path}: {other} writes such a file: give {other} {path}, or choose another name")
+    return path
+
+
+MarkdownOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", callback=check_ending, help="Write all of it as Markdown.")
+]
 LatexOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=check_ending,
+        help="Write the tables in LaTeX (booktabs), for an author to include.",
+    ),
 ]
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
@@ -58,15 +75,6 @@ RescoreOption = Annotated[
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
 ]
-
-
-@contextmanager
-def data_read_once() -> Iterator[None]:
-    """Have a command read a data set once within the block; the module that keeps it takes a moment to import."""
-    from medexam.datasets.kept import reads_kept
-
-    with reads_kept():
-        yield
 
 
 def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,12 +1,12 @@
 """What commands print and write: notices, JSON, files, the runs that they read, and where MLflow shows them."""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.errors import SpecError
 from medexam.text import hide_address, print_notice, writable
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from medexam.experiments.store.run_folder import RunFolder
     from medexam.experiments.store.stored_run import StoredRun
 
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
-"""Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""
 
@@ -27,20 +25,22 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(writable(document), ensure_ascii=False, indent=2) + "\n")
 
 
-def write_file(text: str, path: Path, option: str = "--markdown") -> None:
-    """Write what `option` FILE asks for and say so; raises `RunFolderError` if the file cannot be written."""
+def write_file(text: str, path: Path) -> None:
+    """Write what `--markdown` asks for and say so; raises `RunFolderError` if the file cannot be written."""
     from medexam.experiments.report.shown import write_report
 
-    write_report(text, path, option)
+    write_report(text, path)
     sys.stderr.write(f"wrote {path}\n")
 
 
-def check_endings(files: Mapping[str, Path | None]) -> None:
-    """Raise `SpecError` for a file whose ending is of what another option writes; `files` are by their options."""
-    for option, path in files.items():
-        other = WRITERS.get("" if path is None else path.suffix.lower(), option)
-        if other != option:
-            raise SpecError(f"{option} {path}: {other} writes such a file: give {other} {path}, or choose another name")
+def print_result(result: Any, *, as_json: bool, **files: Path | None) -> None:
+    """Write the files that are named, as `write_files` does, and print the result as tables or JSON."""
+    from medexam.experiments.entry.report import write_files
+    from medexam.experiments.report.shown import Terminal, print_blocks
+
+    for line in write_files(result, **files):
+        sys.stderr.write(f"{line}\n")
+    print_json(result.document()) if as_json else print_blocks(Terminal(), result.blocks())
 
 
 def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: str | None, runs_dir: Path) -> None:
@@ -60,15 +60,13 @@ def print_pages(copies: Sequence[Any], tracking_uri: str) -> None:
     from medexam.experiments.track import RUNS_PAGE, own_tracking_uri, sqlite_path
 
     address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
+    pages = [f"{sys.argv[0]} ui --tracking-uri {address}"]
     if tracking_uri.startswith(("http://", "https://")):
-        for experiment_id in dict.fromkeys(ids.experiment_id for ids in copies):
-            sys.stderr.write(f"The MLflow UI: {RUNS_PAGE.format(address.rstrip('/'), experiment_id)}\n")
+        experiments = dict.fromkeys(ids.experiment_id for ids in copies)
+        pages = [RUNS_PAGE.format(address.rstrip("/"), experiment_id) for experiment_id in experiments]
     elif path is not None and tracking_uri == own_tracking_uri(path.parent):
-        is_near = path.parent.is_relative_to(Path.cwd())
-        folder = path.parent.relative_to(Path.cwd()) if is_near else path.parent
-        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui --runs-dir {folder}\n")
-    else:
-        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui --tracking-uri {address}\n")
+        pages = [f"{sys.argv[0]} ui --runs-dir {os.path.relpath(path.parent)}"]
+    sys.stderr.writelines(f"The MLflow UI: {page}\n" for page in pages)
 
 
 def print_by_kind(console: "Console", word: str, style: str, pairs: Iterable[tuple[str, str]], all_are: str) -> None:

@@ -1,6 +1,5 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +10,14 @@ from medexam.cli.options import (
     BaselineOption,
     JsonOption,
     LatexOption,
+    MarkdownOption,
     RescoreOption,
     RunsArgument,
     RunsDirOption,
-    data_read_once,
+    check_ending,
 )
-from medexam.cli.output import check_endings, print_json, read_current
+from medexam.cli.output import print_result, read_current
+from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
 
@@ -24,14 +25,6 @@ _EVERY_S = 5.0
 """Seconds after which a watched page is written again."""
 LAYOUTS = "medexam.layouts"
 """The group in which packages add layouts: they take runs and have `blocks`, `markdown`, `latex` and `document`."""
-
-
-def _check_layout(layout: str | None) -> str | None:
-    """Return the layout as it was named; raises `SpecError` listing the names if no package adds it."""
-    if layout is not None and layout not in added_names(LAYOUTS):
-        choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
-        raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
-    return layout
 
 
 def report(
@@ -42,21 +35,28 @@ def report(
         Path | None,
         typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg or .png."),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+    markdown: MarkdownOption = None,
     latex: LatexOption = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every score as CSV: a row a run and group, a column a number."),
+        typer.Option(
+            metavar="FILE",
+            callback=check_ending,
+            help="Write every score as CSV: a row a run and group, a column a number.",
+        ),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
+        typer.Option(
+            metavar="FILE",
+            callback=check_ending,
+            help="Write one page with tables, pictures and every question (HTML).",
+        ),
     ] = None,
     layout: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            callback=_check_layout,
             help="What an installed package makes of the runs, such as a paper's tables; an unknown name lists them.",
         ),
     ] = None,
@@ -91,19 +91,20 @@ def report(
         medexam report --watch --html live.html
         medexam report 3c2aae ff221f
     """
-    from medexam.experiments.entry.report import Report, write_files
-    from medexam.experiments.report.shown import Terminal, print_blocks
+    from medexam.experiments.entry.report import Report
     from medexam.experiments.store.run_folder import default_runs_dir, find_runs
 
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
     root = runs_dir or default_runs_dir()
     if watch:
         _write_again(runs or [root], root, html)
+    if layout is not None and layout not in added_names(LAYOUTS):
+        choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
+        raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
     own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
     if layout is not None and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
     folders = find_runs([*filter(None, [baseline]), *(runs or [root])], root)
-    with data_read_once():
+    with reads_kept():
         stored_runs = read_current(folders, metric or (), rescore=rescore)
         if reread:
             # Imported here: it loads all that asks models.
@@ -114,9 +115,7 @@ def report(
             new_report = Report(stored_runs, protocol=protocol, by=by or ())
         else:
             new_report = load_object(layout, LAYOUTS)(stored_runs)
-        for line in write_files(new_report, html=html, plots=plots, markdown=markdown, latex=latex, csv=csv):
-            sys.stderr.write(f"{line}\n")
-        print_json(new_report.document()) if as_json else print_blocks(Terminal(), new_report.blocks())
+        print_result(new_report, as_json=as_json, html=html, plots=plots, markdown=markdown, latex=latex, csv=csv)
 
 
 def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:

@@ -17,10 +17,10 @@ from medexam.cli.options import (
     RayAddressOption,
     RunsDirOption,
     TrackingOption,
-    data_read_once,
     settings_as_flags,
 )
 from medexam.cli.output import describe_stop, print_json, send_to_mlflow
+from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
 from medexam.text import count_of, print_notice
 
@@ -150,11 +150,13 @@ def run(
         raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
     if settings.resume is None and not specs:
         raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
-    with data_read_once():
+    with reads_kept():
         if settings.resume is not None:
             plan = _plan_pending(settings.resume, specs, settings)
         else:
             plan = _plan(specs or [], settings, fresh=settings.fresh, repeat=settings.repeat)
+    for line in plan.notes:
+        print_notice(line)
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")
@@ -167,16 +169,9 @@ def run(
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
 
-    plan = replace(
-        plan,
-        accept_model_change=settings.accept_model_change,
-        keeps_items=not settings.without_items,
-    )
+    plan = replace(plan, accept_model_change=settings.accept_model_change, keeps_items=not settings.without_items)
     limits = Limits(
-        settings.max_failures,
-        settings.max_tokens,
-        settings.max_cost,
-        settings.max_minutes,
+        *(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes),
         in_flight=settings.in_flight,
     )
     runs_dir, track = plan.runs_dir, settings.tracking_uri or True
@@ -208,6 +203,8 @@ def plan(
         medexam plan quickstart
     """
     planned = _plan(specs, settings, only_look=True)
+    for line in planned.notes:
+        print_notice(line)
     from medexam.experiments.report.shown import Terminal, print_blocks
 
     print_json(planned.cells) if as_json else print_blocks(Terminal(), planned.blocks())
@@ -217,7 +214,7 @@ def _plan(
     specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
-    from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
+    from medexam.cli.meaning import FLAGS, apply_flags, state_meaning
     from medexam.experiments.entry.carry_out import plan_spec
     from medexam.specs import parse_overrides
 
@@ -237,12 +234,9 @@ def _plan(
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
-    for tree, overrides in planned.entries:
-        if settings.save is not None:
-            save_meaning(tree, overrides, settings.save)
-        if any(flags.values()) and len(planned.entries) == 1:
-            print_meaning(tree, overrides, settings.save)
-    return _warn(planned)
+    if len(planned.entries) == 1 and (any(flags.values()) or settings.save is not None):
+        state_meaning(*planned.entries[0], settings.save)
+    return planned
 
 
 def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
@@ -259,14 +253,7 @@ def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings)
     from medexam.experiments.plan.planner import plan_resume
     from medexam.experiments.store.run_folder import default_runs_dir
 
-    return _warn(plan_resume(run_name, runs_dir=root or default_runs_dir()))
-
-
-def _warn(planned: "Plan") -> "Plan":
-    """Return the plan, after what its reader should know."""
-    for line in planned.notes:
-        print_notice(line)
-    return planned
+    return plan_resume(run_name, runs_dir=root or default_runs_dir())
 
 
 def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:
@@ -285,7 +272,8 @@ def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> No
             )
     if as_json:
         print_json([run.document() for run in runs])
-    if as_json or not runs:
+        return
+    if not runs:
         return
     print_blocks(Terminal(), [*overview_blocks(runs), *failure_tables(runs)])
     if len({run.record.cell.dataset.label for run in runs}) > 1 and len({run.record.cell.name for run in runs}) > 1:

@@ -28,9 +28,3 @@ def run_script() -> None:
         # What is left is Python's own end, which would print a traceback: from here on Ctrl-C ends the process at once.
         if callable(signal.getsignal(signal.SIGINT)):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-if __name__ == "__main__":
-    # Hints name the command as it was typed.
-    sys.argv[0] = "python -m medexam"
-    run_script()

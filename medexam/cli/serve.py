@@ -81,8 +81,11 @@ def serve(
         medexam serve llama-3.1-8b -- --data-parallel-size 4 --max-model-len 8192
         medexam serve llama-3.1-70b --slurm --nodes 2 --span --print
     """
+    from socket import gethostname
+
     from medexam.serve.discovery.registry import Registry, local_registry
     from medexam.serve.launch.slurm import Job
+    from medexam.serve.network.endpoints import make_key, read_api_key
 
     if list_profiles:
         refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
@@ -90,29 +93,30 @@ def serve(
         return
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    words = tuple(flags or ())
-    if not slurm and not in_job:
-        refuse(context, {"nodes", "span", "slurm_option"}, "this belongs to a Slurm job: add --slurm, or leave it out")
-        if show:
-            refuse(
-                context, {"folder", "registry"}, "--print shows vLLM's command, which has no such option: leave it out"
-            )
-            launch = _plan(model, words, python=python, host=host, port=port, printing=True)
-            sys.stdout.write(f"{launch}\n")
+    words, named = tuple(flags or ()), Registry(registry) if registry else None
+    found_in = named or local_registry()
+    if slurm or in_job:
+        refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
+        pairs = [pair.lstrip("-").partition("=") for pair in slurm_option or ()]
+        options = {key.replace("_", "-"): value for key, _, value in pairs}
+        job = Job(model, python, words, found_in, folder.expanduser().absolute(), nodes, span, options)
+        if in_job:
+            refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
+            _serve_on_node(job)
         else:
-            sys.stderr.write(f"preparing {model} ...\n")
-            _serve_here(_plan(model, words, python=python, host=host, port=port), host, registry, folder)
+            _serve_as_job(job, named, show=show)
         return
-    refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
-    pairs = [pair.lstrip("-").partition("=") for pair in slurm_option or ()]
-    options = {key.replace("_", "-"): value for key, _, value in pairs}
-    found_in = Registry(registry) if registry else local_registry()
-    job = Job(model, python, words, found_in, folder.expanduser().absolute(), nodes, span, options)
-    if in_job:
-        refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
-        _serve_on_node(job)
-    else:
-        _serve_as_job(job, found_in if registry else None, show=show)
+    refuse(context, {"nodes", "span", "slurm_option"}, "this belongs to a Slurm job: add --slurm, or leave it out")
+    if show:
+        refuse(context, {"folder", "registry"}, "--print shows vLLM's command, which has no such option: leave it out")
+        sys.stdout.write(f"{_plan(model, words, python=python, host=host, port=port, printing=True)}\n")
+        return
+    sys.stderr.write(f"preparing {model} ...\n")
+    launch = _plan(model, words, python=python, host=host, port=port)
+    settings: dict[str, Any] = {"registry": found_in, "logs": folder}
+    settings |= {"key": read_api_key(None, "VLLM_API_KEY") or make_key()}
+    settings |= {"host": gethostname() if named and host in _EVERY_ADDRESS else None}
+    _serve_until_signal(launch, _run_command(named), "Ctrl-C", **settings)
 
 
 def _print_profiles() -> None:
@@ -144,19 +148,6 @@ def _plan(model: str, flags: tuple[str, ...], **place: Any) -> "Launch":
     launch = plan_server(model, flags, **place)
     sys.stderr.writelines(f"{note}\n" for note in launch.notes)
     return launch
-
-
-def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Path) -> None:
-    """Serve on this machine until a signal."""
-    from socket import gethostname
-
-    from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.network.endpoints import make_key, read_api_key
-
-    found_in = Registry(registry) if registry else local_registry()
-    host = gethostname() if registry and listens in _EVERY_ADDRESS else None
-    key, command = read_api_key(None, "VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
-    _serve_until_signal(launch, command, "Ctrl-C", key=key, logs=logs, registry=found_in, host=host)
 
 
 def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.options import INCOMPLETE
+from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def demo(
         medexam demo
         medexam demo --no-open
     """
-    from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo import DESCRIPTION, MODEL, make_runs, study_sentences
     from medexam.experiments.report.page import write_page
     from medexam.experiments.report.run_tables import overview_tables
@@ -138,31 +138,26 @@ def _write_own(
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     import yaml
 
-    from medexam.cli.items import print_task
+    from medexam.cli.items import plain_terminal, print_item
+    from medexam.cli.meaning import write_spec
     from medexam.datasets.own.proposing import propose
     from medexam.datasets.rows import Row
-    from medexam.experiments.report.shown import Terminal
-    from medexam.files import write_whole
+    from medexam.questions import Gold
     from medexam.specs.dataset import KeySpec
 
     out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
-    if out.exists():
-        raise SpecError(f"{out} exists and is kept: name another with --out")
     key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
     proposal = propose(file, kind, key)
-    console = Terminal(highlight=False, markup=False, soft_wrap=True)
+    console = plain_terminal()
     console.print(f"{file}: kind {proposal.kind}", style="bold")
     for line in proposal.notes:
         console.print(f"  {line}")
     console.print()
     for row in proposal.rows[:3]:
         if isinstance(row, Row):
-            for line in row.question.printed.splitlines():
-                right = any(line.startswith(f"{number}. ") for number in (row.gold, *row.others))
-                console.print(f"{'*' if right else ' '} {line}", style="green" if right else None)
+            print_item(console, row.question, Gold(number=-1 if row.gold is None else row.gold, others=row.others))
         else:
-            print_task(console, row.task, row.gold)
-        console.print()
+            print_item(console, row.task, row.gold)
     inside = out.absolute().parent == file.absolute().parent
     lines = proposal.lines(Path(file.name) if inside else file.absolute())
     program = dict(_OWN_PROGRAMS[proposal.kind])
@@ -174,7 +169,8 @@ def _write_own(
         {"name": re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"}
     )
     body = "".join(f"  {line}\n" for line in lines)
-    write_whole(out, f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}")
+    text = f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}"
+    write_spec(out, text, "name another with --out")
     if proposal.open:
         for name, decision in proposal.open.items():
             console.print(f"to decide, dataset.{name}: {decision}", style="yellow")

@@ -1,13 +1,12 @@
 """`medexam list`, `show`, `rm` and `board`: the runs that are kept."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption
-from medexam.cli.output import check_endings, print_json, read_current, write_file
+from medexam.cli.options import JsonOption, LatexOption, MarkdownOption, RunsArgument, RunsDirOption
+from medexam.cli.output import print_json, print_result, read_current
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.text import count_of, print_notice
 
@@ -147,10 +146,8 @@ def _print_run(stored_run: "StoredRun") -> None:
 
 def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
     """Print one question with what was answered to it."""
-    from medexam.cli.items import print_prediction, print_question, print_task
-    from medexam.experiments.report.shown import Terminal
+    from medexam.cli.items import plain_terminal, print_item, print_prediction
     from medexam.experiments.store.items import load_items
-    from medexam.questions import Question
 
     record, predictions = folder.read_record(), folder.read_predictions()
     key = _find_key(query, record.questions)
@@ -158,20 +155,14 @@ def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"question": key, "status": "pending"} if prediction is None else prediction.to_json())
         return
-    console: Any = Terminal(highlight=False, markup=False, soft_wrap=True)
-    item = None
+    console = plain_terminal()
     try:
-        items: Any = load_items(folder)
-        item = next((item for item in items.questions if item.key == key), None)
+        items = load_items(folder, frozenset({key}))
+        for item in items.questions:
+            print_item(console, item, items.golds[key])
     except DatasetError as error:
         print_notice(f"the question itself cannot be shown: {error}")
-    if item is None:
         console.print(key, style="bold cyan")
-    elif isinstance(item, Question):
-        print_question(console, item, items.golds[key])
-    else:
-        console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
-        print_task(console, item, items.golds[key])
     print_prediction(console, prediction)
 
 
@@ -194,7 +185,7 @@ def _find_key(query: str, keys: tuple[str, ...]) -> str:
 def board(
     runs: RunsArgument = None,
     as_json: JsonOption = False,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the board as Markdown.")] = None,
+    markdown: MarkdownOption = None,
     latex: LatexOption = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
@@ -203,15 +194,9 @@ def board(
     For example:
         medexam board runs --markdown board.md
     """
-    check_endings({"--markdown": markdown, "--latex": latex})
     from medexam.experiments.report.leaderboard import make_leaderboard
-    from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.experiments.store.run_folder import default_runs_dir, find_runs
 
     root = runs_dir or default_runs_dir()
     leaderboard = make_leaderboard(read_current(find_runs(runs or [root], root)))
-    if markdown is not None:
-        write_file(leaderboard.markdown(), markdown)
-    if latex is not None:
-        write_file(leaderboard.latex(), latex, "--latex")
-    print_json(leaderboard.document()) if as_json else print_blocks(Terminal(), leaderboard.blocks())
+    print_result(leaderboard, as_json=as_json, markdown=markdown, latex=latex)

@@ -1,12 +1,14 @@
 """`medexam sequential`: only as many questions as the comparisons need."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medexam.cli import JsonOption, RunsDirOption, TrackingOption
-from medexam.experiments import Plan, Stop, StoredRun
+
+if TYPE_CHECKING:
+    from medexam.experiments import Plan, Stop, StoredRun
 
 
 def sequential(
@@ -32,10 +34,10 @@ def sequential(
 
     folder = runs_dir or default_runs_dir()
 
-    def plan_at(questions: int | None) -> Plan:
+    def plan_at(questions: int | None) -> "Plan":
         return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
 
-    def ask(plan: Plan) -> tuple[Sequence[StoredRun], Stop | None]:
+    def ask(plan: "Plan") -> "tuple[Sequence[StoredRun], Stop | None]":
         return carry_out(plan)[:2]
 
     records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)

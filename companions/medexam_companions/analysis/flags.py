@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medexam.errors import SpecError
-from medexam.experiments import Finder
+
+if TYPE_CHECKING:
+    from medexam.experiments import Finder
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class AnalysisSettings:
         ),
     ] = None
 
-    def finders(self) -> list[Finder]:
+    def finders(self) -> "list[Finder]":
         """Return what finds it; raises `SpecError` for values that cannot be."""
         from medexam_companions.analysis.altered import find_altered
         from medexam_companions.analysis.cutoff import at_cutoff

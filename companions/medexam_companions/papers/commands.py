@@ -11,9 +11,9 @@ from medexam.cli import (
     OverridesOption,
     RunsDirOption,
     TrackingOption,
-    data_read_once,
     settings_as_flags,
 )
+from medexam.datasets import reads_kept
 from medexam.errors import SpecError
 
 
@@ -33,7 +33,7 @@ class ReproduceSettings:
 
 
 @settings_as_flags
-@data_read_once()
+@reads_kept()
 def reproduce(
     settings: ReproduceSettings,
     name: Annotated[

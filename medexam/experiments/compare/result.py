@@ -109,6 +109,13 @@ class Comparison(Displayed, ComparisonScope):
 
         return paired_report(self)
 
+    def latex(self) -> str:
+        """Render the tables of scores and differences in LaTeX; what may be said of them is comments."""
+        from medexam.experiments.report.comparison_tables import comparison_blocks
+        from medexam.experiments.report.markdown import render_latex
+
+        return render_latex(comparison_blocks(self, flips=0))
+
     def document(self) -> dict[str, Any]:
         """Build what `--json` prints, JSON-ready.
 

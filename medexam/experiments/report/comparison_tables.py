@@ -1,7 +1,7 @@
 """A comparison on the terminal, on the page, in Markdown and in LaTeX: which of its tables and sentences are shown."""
 
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
-from medexam.experiments.report.markdown import render_latex, render_markdown
+from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.run_tables import table_runs
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.measures import paired_tables
@@ -78,11 +78,6 @@ def comparison_blocks(comparison: Comparison, flips: int | None = None) -> list[
         if count
     )
     return [*blocks, *pending]
-
-
-def comparison_latex(comparison: Comparison) -> str:
-    """Render the tables of scores and differences in LaTeX; what was compared and may be said of it are comments."""
-    return render_latex(comparison_blocks(comparison, flips=0))
 
 
 def paired_report(comparison: Comparison) -> str:

@@ -110,7 +110,7 @@ def job_script(job: Job) -> str:
     replaced = {_INSTEAD.get(key, key) for key in job.options}
     options = {key: value for key, value in defaults.items() if key not in replaced} | dict(job.options)
     script = Path(sys.executable).with_name("medexam")
-    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
+    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam"]
     model = Path(job.model).expanduser()
     name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
     command = [[*program, "serve", name, "--in-job", *(["--span"] if job.span else [])]]
