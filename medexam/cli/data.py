@@ -220,12 +220,12 @@ def _print_report(report: "CheckReport") -> None:
             for discipline, counts in checked.by_discipline.items()
         )
         title = f"{report.name} {checked.language} {checked.version}  {checked.source}"
-        counted = (
+        counts_line = (
             f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
             f"{checked.with_images:,} with images; "
             f"{checked.without_official_answer:,} without an official answer"
         )
-        print_blocks(console, [Unbroken(title), Unbroken(counted), Table("", headers, rows)])
+        print_blocks(console, [Unbroken(title), Unbroken(counts_line), Table("", headers, rows)])
         _print_anomalies(console, checked.errors, checked.notes, checked.corrections)
     if len(report.languages) > 1:
         console.print(f"languages compared: {', '.join(checked.language for checked in report.languages)}")

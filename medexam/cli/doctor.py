@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, refuse_others
+from medexam.cli.options import INCOMPLETE, JsonOption
 from medexam.cli.output import print_json
-from medexam.errors import EndpointSilentError, EngineError
+from medexam.errors import EndpointSilentError, EngineError, SpecError
 
 if TYPE_CHECKING:
     from medexam.serve.discovery.doctor import Diagnosis
 
 
 def doctor(
-    context: typer.Context,
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(
@@ -49,7 +48,8 @@ def doctor(
 
     places = endpoints or []
     if not places and not local_registry().read():
-        refuse_others(context, {"as_json"}, "no server is named or registered on this machine: name one")
+        if model is not None or api_key_env is not None:
+            raise SpecError("--model, --api-key-env: no server is named or registered on this machine: name one")
         _examine_machine(as_json=as_json)
         return
     targets = find_targets(places, model=model, api_key_env=api_key_env)

@@ -2,15 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.cli.output import print_document
 from medexam.text import print_notice
-
-if TYPE_CHECKING:
-    from medexam.retrievers.index import IndexManifest
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
 
@@ -84,40 +82,16 @@ def build(
                 "the same command continues from there\n"
             )
             raise typer.Exit(INCOMPLETE) from None
-    _print_index(manifest, folder, as_json=as_json)
+    print_document(manifest.model_dump(mode="json", by_alias=True), as_json=as_json)
 
 
 @app.command()
 def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOption = False) -> None:
-    """Say what an index holds; exit code 2 where it cannot be used.
+    """Say what an index holds, whose files are unchanged by SHA-256; exit code 2 where it cannot be used.
 
     For example:
         medexam index info passages-index
     """
     from medexam.retrievers.index import read_manifest
 
-    _print_index(read_manifest(folder), folder, as_json=as_json)
-
-
-def _print_index(manifest: "IndexManifest", folder: Path, *, as_json: bool) -> None:
-    """Print what an index holds, line by line or as JSON."""
-    if as_json:
-        typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
-        return
-    corpus, encoder = manifest.corpus, manifest.encoder
-    size = sum((folder / name).stat().st_size for name in manifest.sha256)
-    chunks = ""
-    if corpus.chunk_tokens is not None:
-        chunks = f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
-    lines = {
-        "index": f"{folder}, {size / 1e6:,.1f} MB",
-        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{chunks}",
-        "licence": corpus.licence or "not stated",
-        "encoder": f"{encoder.label} {encoder.revision} {encoder.precision}, {encoder.dimension} dimensions",
-        "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
-        "search": f"{manifest.factory or 'exact'} {manifest.parameters}".rstrip(),
-        "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
-    }
-    for name, value in lines.items():
-        typer.echo(f"{name:<10} {value}")
+    print_document(read_manifest(folder).model_dump(mode="json", by_alias=True), as_json=as_json)

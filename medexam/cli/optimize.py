@@ -13,7 +13,7 @@ from medexam.cli.options import (
     RunsDirOption,
     TrackingOption,
 )
-from medexam.cli.output import print_json, send_to_mlflow
+from medexam.cli.output import print_document, print_json, send_to_mlflow
 from medexam.errors import SpecError
 from medexam.text import print_notice
 
@@ -53,7 +53,7 @@ def optimize(
     root = runs_dir or default_runs_dir()
     planned = plan_optimization(document, changes, runs_dir=root, fresh=fresh, only_look=plan)
     if plan:
-        print_json(_plan_document(planned)) if as_json else _print_plan(planned)
+        print_document(_plan_document(planned), as_json=as_json)
         return
     with Bars() as progress:
         optimization = carry_out(planned, progress)
@@ -100,13 +100,3 @@ def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
         "candidates": optimization.candidates,
         **plan.calls,
     }
-
-
-def _print_plan(plan: "OptimizationPlan") -> None:
-    """Print what would be tried, as a table."""
-    from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.tables import Table, flatten
-
-    document = _plan_document(plan) | {"dropped": len(plan.optimization.dropped)}
-    rows = tuple(flatten(document).items())
-    print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])

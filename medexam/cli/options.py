@@ -119,8 +119,3 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
     ]
     if flags:
         raise SpecError(f"{', '.join(flags)}: {reason}")
-
-
-def refuse_others(context: typer.Context, names: Collection[str], reason: str) -> None:
-    """Raise `SpecError` if the command line gives an option or argument that is not in `names`, as `refuse` does."""
-    refuse(context, {str(parameter.name) for parameter in context.command.params} - set(names), reason)

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,18 @@ def write_file(text: str, path: Path) -> None:
 
     write_report(text, path)
     sys.stderr.write(f"wrote {path}\n")
+
+
+def print_document(document: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a document as JSON, or what is set in it as rows of dotted keys and values."""
+    from medexam.experiments.report.shown import Terminal, print_blocks
+    from medexam.tables import Table, flatten
+
+    if as_json:
+        print_json(document)
+        return
+    rows = tuple(flatten(document).items())
+    print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
 
 
 def print_result(result: Any, *, as_json: bool, **files: Path | None) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import refuse, refuse_others
+from medexam.cli.options import refuse
 from medexam.errors import EngineError
 
 if TYPE_CHECKING:
@@ -88,13 +88,14 @@ def serve(
     from medexam.serve.network.endpoints import make_key, read_api_key
 
     if list_profiles:
-        refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
+        others = {*context.params} - {"list_profiles"}
+        refuse(context, others, "--list shows the profiles and serves nothing: leave it out")
         _print_profiles()
         return
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    words, named = tuple(flags or ()), Registry(registry) if registry else None
-    found_in = named or local_registry()
+    words, own_registry = tuple(flags or ()), Registry(registry) if registry else None
+    found_in = own_registry or local_registry()
     if slurm or in_job:
         refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
         pairs = [pair.lstrip("-").partition("=") for pair in slurm_option or ()]
@@ -104,7 +105,7 @@ def serve(
             refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
             _serve_on_node(job)
         else:
-            _serve_as_job(job, named, show=show)
+            _serve_as_job(job, own_registry, show=show)
         return
     refuse(context, {"nodes", "span", "slurm_option"}, "this belongs to a Slurm job: add --slurm, or leave it out")
     if show:
@@ -115,8 +116,8 @@ def serve(
     launch = _plan(model, words, python=python, host=host, port=port)
     settings: dict[str, Any] = {"registry": found_in, "logs": folder}
     settings |= {"key": read_api_key(None, "VLLM_API_KEY") or make_key()}
-    settings |= {"host": gethostname() if named and host in _EVERY_ADDRESS else None}
-    _serve_until_signal(launch, _run_command(named), "Ctrl-C", **settings)
+    settings |= {"host": gethostname() if own_registry and host in _EVERY_ADDRESS else None}
+    _serve_until_signal(launch, _run_command(own_registry), "Ctrl-C", **settings)
 
 
 def _print_profiles() -> None:

@@ -8,7 +8,7 @@ import typer
 from medexam.cli.options import JsonOption, LatexOption, MarkdownOption, RunsArgument, RunsDirOption
 from medexam.cli.output import print_json, print_result, read_current
 from medexam.errors import DatasetError, EngineError, RunFolderError
-from medexam.text import count_of, print_notice
+from medexam.text import count_of, nearest, print_notice
 
 if TYPE_CHECKING:
     from medexam.experiments.store.run_folder import RunFolder
@@ -168,14 +168,11 @@ def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
 
 def _find_key(query: str, keys: tuple[str, ...]) -> str:
     """Find the key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
-    from difflib import get_close_matches
-
     matches = [key for key in keys if key == query] or [key for key in keys if key.endswith(f"/{query}")]
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        nearest = get_close_matches(query, keys, n=3, cutoff=0.6) or keys[:1]
-        raise RunFolderError(f"the run asked no question {query}: give a key such as {', '.join(nearest)}")
+        raise RunFolderError(f"the run asked no question {query}: give a key such as {nearest(query, keys) or keys[0]}")
     ellipsis = ", ..." if len(matches) > 5 else ""
     raise RunFolderError(
         f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import RunsDirOption, refuse
+from medexam.cli.options import RunsDirOption
 from medexam.cli.output import print_pages, read_current
 from medexam.errors import SpecError
 from medexam.text import print_notice
@@ -61,7 +61,6 @@ def track(
 
 
 def ui(
-    context: typer.Context,
     runs_dir: RunsDirOption = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -75,8 +74,8 @@ def ui(
         medexam ui
         medexam ui --port 5001
     """
-    if tracking_uri is not None:
-        refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
+    if tracking_uri is not None and runs_dir is not None:
+        raise SpecError("--runs-dir: --tracking-uri names another store: leave out one of the two")
     from socket import gethostname
 
     from medexam.experiments.store.run_folder import default_runs_dir
