@@ -46,7 +46,3 @@ class SlottedModel:
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
         """Return the same with other values in the fields that `update` names."""
         return replace(self, **(update or {}))  # type: ignore[type-var]
-
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
-        return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self),)

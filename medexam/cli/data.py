@@ -173,9 +173,6 @@ def show(
 def fetch(
     name: Name,
     language: Languages = None,
-    hub: Annotated[
-        str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's files.")
-    ] = None,
     images: Annotated[bool, typer.Option("--images", help="Keep the pictures that questions refer to.")] = False,
 ) -> None:
     """Bring a data set from the Hugging Face hub to $MEDEXAM_CACHE (~/.cache/medexam).
@@ -185,7 +182,7 @@ def fetch(
     """
     from medexam.datasets import fetch_exam_set
 
-    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub, images=images):
+    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), images=images):
         typer.echo(
             f"{name} {fetched.language}: {fetched.questions:,} questions from {fetched.origin} in {fetched.path}"
         )

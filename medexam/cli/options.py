@@ -90,18 +90,12 @@ def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     flat: list[Parameter] = []
     for one in parameters:
-        entries = [(one.name, one.default, one.annotation)]
-        if one.name in models:
-            entries = [(field.name, field.default, field.type) for field in fields(models[one.name])]
-        flat += [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if default is MISSING else default,
-                annotation=kind,
-            )
-            for name, default, kind in entries
-        ]
+        if one.name not in models:
+            flat.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        for field in fields(models[one.name]):
+            default = Parameter.empty if field.default is MISSING else field.default
+            flat.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type))
     call.__dict__["__signature__"] = Signature(flat)
     return call
 
