@@ -148,16 +148,6 @@ def _write_own(
     out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
     key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
     proposal = propose(file, kind, key)
-    console = plain_terminal()
-    console.print(f"{file}: kind {proposal.kind}", style="bold")
-    for line in proposal.notes:
-        console.print(f"  {line}")
-    console.print()
-    for row in proposal.rows[:3]:
-        if isinstance(row, Row):
-            print_item(console, row.question, Gold(number=-1 if row.gold is None else row.gold, others=row.others))
-        else:
-            print_item(console, row.task, row.gold)
     inside = out.absolute().parent == file.absolute().parent
     lines = proposal.lines(Path(file.name) if inside else file.absolute())
     program = dict(_OWN_PROGRAMS[proposal.kind])
@@ -171,6 +161,16 @@ def _write_own(
     body = "".join(f"  {line}\n" for line in lines)
     text = f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}"
     write_spec(out, text, "name another with --out")
+    console = plain_terminal()
+    console.print(f"{file}: kind {proposal.kind}", style="bold")
+    for line in proposal.notes:
+        console.print(f"  {line}")
+    console.print()
+    for row in proposal.rows[:3]:
+        if isinstance(row, Row):
+            print_item(console, row.question, Gold(number=-1 if row.gold is None else row.gold, others=row.others))
+        else:
+            print_item(console, row.task, row.gold)
     if proposal.open:
         for name, decision in proposal.open.items():
             console.print(f"to decide, dataset.{name}: {decision}", style="yellow")
