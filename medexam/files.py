@@ -119,16 +119,14 @@ def _remove(draft: Path) -> None:
 
 def process_lives(pid: int) -> bool:
     """Return whether the process runs on this machine; a dead one that nobody reaped does not count."""
+    import psutil
+
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
+    except psutil.AccessDenied:
         return True
-    with suppress(OSError, IndexError):
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return stat.rpartition(")")[2].split()[0] not in "ZX"
-    return True
 
 
 class UnreadableError(ValueError):
