@@ -4,13 +4,12 @@ from typing import Any
 
 from medexam.predictions import ModelCall, Prediction
 
-_OF_CALL = ("reply", "finish_reason", "model", "prompt_tokens", "completion_tokens", "thinking_tokens")
+_OF_CALL = ("reply", "finish_reason", "model", "prompt_tokens", "completion_tokens", "thinking_tokens", "cost_usd")
 
 
 def predicted(**fields: Any) -> Prediction:
     """Make a prediction; `reply`, tokens, `model` and `finish_reason` are those of its one call, if any is given."""
-    told = {name: fields.pop(name) for name in _OF_CALL if name in fields}
-    told = {name: value for name, value in told.items() if value is not None}
+    told = {name: value for name in _OF_CALL if (value := fields.pop(name, None)) is not None}
     if told:
         reply = told.pop("reply", None)
         finish_reason = told.pop("finish_reason", "stop" if reply is not None or told.keys() - {"model"} else None)

@@ -10,6 +10,7 @@ import gzip
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.compare.result import Comparison
@@ -23,7 +24,7 @@ from medexam.measures.shown import signed
 from medexam.measures.verdicts import describe_views, find_case, turn
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnySet
-from medexam.specs import CellSpec, build_cells, load_document
+from medexam.specs import build_cells, load_document
 from medexam.specs.identity import build_identity, digest
 from medexam.tables import equals, percent
 from medexam.text import count_of, print_notice
@@ -44,59 +45,38 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
 
     Raises `RunFolderError` where nothing can be written.
     """
-    answers = read_columns()
-    _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
-    experiment = digest({"name": "study", "columns": list(answers)})
-    items: dict[str, AnySet] = {}
-    runs = []
-    for place, (cell, numbers) in enumerate(zip(cells, answers.values(), strict=True)):
-        language = cell.dataset.language
-        if language not in items:
-            items[language] = find_benchmark(cell.dataset).load(cell.dataset)
-        runs.append(_make(runs_dir, cell, items[language], numbers, experiment, place))
-    return runs
-
-
-def read_columns() -> dict[str, dict[str, int | None]]:
-    """Read the stored answers: column of a run -> key of a question -> the option's number; None: no legal answer."""
     with gzip.open(ANSWERS) as stream:
         rows = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))
     columns = [name for name in rows[0] if name not in ("question", "gold")]
-    return {column: {row["question"]: int(row[column]) if row[column] else None for row in rows} for column in columns}
+    _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
+    experiment = digest({"name": "study", "columns": columns})
+    items: dict[str, AnySet] = {}
+    runs = []
+    for place, (cell, column) in enumerate(zip(cells, columns, strict=True)):
+        program, language = cell.program, cell.dataset.language
+        if language not in items:
+            items[language] = find_benchmark(cell.dataset).load(cell.dataset)
+        run_identity = {
+            **build_identity(cell, fingerprint=items[language].fingerprint, words=asked_words(program, language)),
+            "answers": "bench/results/study.csv",
+        }
+        same = {"program": program.label, "spec_digest": digest(run_identity)}
+        folder = RunFolder.last_or_new(["study", program.label, language], same["spec_digest"], runs_dir, fresh=False)
+        if folder.exists():
+            runs.append(current_run(folder, print_notice))
+            continue
+        times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
+        fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
+        predictions = (_predict(row["question"], row[column], same) for row in rows)
+        runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
+    return runs
 
 
-def _make(
-    runs_dir: Path, cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], experiment: str, place: int
-) -> StoredRun:
-    run_identity = {
-        **build_identity(cell, fingerprint=items.fingerprint, words=asked_words(cell.program, cell.dataset.language)),
-        "answers": "bench/results/study.csv",
-    }
-    spec_digest = digest(run_identity)
-    words = ["study", cell.program.label, cell.dataset.language]
-    folder = RunFolder.last_or_new(words, spec_digest, runs_dir, fresh=False)
-    if folder.exists():
-        return current_run(folder, print_notice)
-    predictions = (
-        Prediction(
-            question=question.key,
-            program=cell.program.label,
-            spec_digest=spec_digest,
-            status=Status.UNANSWERED if numbers[question.key] is None else Status.ANSWERED,
-            reason=Reason.UNPARSED if numbers[question.key] is None else None,
-            answer=numbers[question.key],
-        )
-        for question in items.questions
-    )
-    return write_run(
-        *(folder, items, predictions),
-        {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None},
-        identity=run_identity,
-        cell=cell,
-        description=DESCRIPTION,
-        experiment_digest=experiment,
-        place=place,
-    )
+def _predict(key: str, number: str, same: Mapping[str, Any]) -> Prediction:
+    """Make the prediction of a stored answer, the option's number; empty: no legal answer."""
+    if number:
+        return Prediction(question=key, status=Status.ANSWERED, answer=int(number), **same)
+    return Prediction(question=key, status=Status.UNANSWERED, reason=Reason.UNPARSED, **same)
 
 
 def study_sentences(runs: Sequence[StoredRun]) -> list[str]:

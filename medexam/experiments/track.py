@@ -208,7 +208,7 @@ def _send_run(client: Any, run: StoredRun) -> Any:
             "source": json.dumps({"uri": record.dataset_source}),
             "profile": json.dumps({"num_rows": run.metrics.selected}),
         },
-        files=[path for path in run.folder.path.iterdir() if run.files_fresh or path.name not in DERIVED],
+        files=[path for path in run.folder.path.iterdir() if run.folder.is_scored or path.name not in DERIVED],
         sample=lambda: read_sample(run.folder, record.cell.trace_questions, record.questions),
     )
 

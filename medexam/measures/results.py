@@ -128,8 +128,8 @@ class Metrics(Scores):
     prompt_tokens_counted: int | None = None
     completion_tokens_counted: int | None = None
     """Predictions that these sums count. None unless others with a reply do not report them."""
-    reported_usd: float | None = None
-    """US dollars of the predictions as the provider counts them; None unless it counts each call."""
+    cost_usd: float | None = None
+    """US dollars of the predictions; None unless that of each call is known whose tokens are."""
     latency_p50_s: float | None
     latency_p95_s: float | None
     """Median and 95th percentile of the scored predictions' `latency_s`; None if no model was asked."""

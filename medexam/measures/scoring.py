@@ -33,7 +33,7 @@ COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 TIMES = ("latency_p50_s", "latency_p95_s")
 """Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "thinking_tokens")
-COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), "reported_usd", *TIMES)
+COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), "cost_usd", *TIMES)
 """Names of all numbers of tokens and times that `count_costs` finds."""
 Rows = NDArray[np.intp] | slice
 ALL = slice(None)
@@ -236,22 +236,21 @@ def count_outcomes(outcomes: Outcomes) -> dict[str, int]:
 def count_costs(predictions: Iterable[Prediction]) -> dict[str, Any]:
     """Count each of `COSTS` over the predictions, None if none reports it; and those `without_passages`.
 
-    `_counted` is the number of predictions that report tokens, None unless others with a reply do not. Failed
-    predictions have no latency.
+    `_counted` is the number of predictions that report tokens, None unless others with a reply do not. The latency
+    of failed predictions does not count.
     """
-    replies, without_passages = 0, 0
-    columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "reported_usd", "latency_s")}
+    replies = without_passages = 0
+    columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "cost_usd", "latency_s")}
     for prediction in predictions:
-        is_scored = prediction.status is not Status.FAILED
         replies += prediction.last_call is not None
-        without_passages += is_scored and prediction.passages == ()
+        without_passages += prediction.passages == ()
         for name, column in columns.items():
-            if (value := getattr(prediction, name)) is not None and (is_scored or name != "latency_s"):
+            if (value := getattr(prediction, name)) is not None and (name != "latency_s" or not prediction.failure):
                 column.append(value)
     latencies = columns.pop("latency_s")
     costs: dict[str, Any] = {name: sum(column) if column else None for name, column in columns.items()}
-    if len(columns["reported_usd"]) < replies:
-        costs["reported_usd"] = None
+    if len(columns["cost_usd"]) != (len(columns["prompt_tokens"]) or replies):
+        costs["cost_usd"] = None
     for name in _TOKENS[:2]:
         costs[f"{name}_counted"] = len(columns[name]) if 0 < len(columns[name]) < replies else None
     costs |= zip(TIMES, np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None), strict=True)

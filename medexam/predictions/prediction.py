@@ -174,7 +174,7 @@ class ModelCall(SlottedModel):
     provider: str | None = None
     """The provider behind a gateway that ran the model."""
     cost_usd: float | None = None
-    """US dollars as the provider counts them; None: tokens by the price list."""
+    """US dollars as the provider counts them, else the tokens by the price; None where there is none."""
     tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
     logprobs: ContinuationLogprobs | None = None
     """The log-probabilities of `texts`."""
@@ -374,8 +374,8 @@ class Prediction(SlottedModel):
         return count
 
     @property
-    def reported_usd(self) -> float | None:
-        """US dollars of all calls as their provider counts them; None if one of them has no such cost."""
+    def cost_usd(self) -> float | None:
+        """US dollars of all calls; None if the cost of one of them is unknown."""
         usd: float | None = count_tokens(self.calls, "cost_usd")
         return usd
 

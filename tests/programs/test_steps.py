@@ -264,10 +264,8 @@ def test_two_models_are_kept_like_one(spec_of, tmp_path) -> None:
     }
     assert {one.answered_by for one in said} == set(json.loads((run.folder / "models.json").read_text()))
     assert len(json.loads((run.folder / "models.strong.json").read_text())) == 1
-    further = json.loads((run.folder / "environment.json").read_text())["models"]["strong"]
     strong = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies if reply.asked)
     weak = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies if not reply.asked)
-    assert further["prompt_tokens"] + further["completion_tokens"] == strong
     dollars = strong * 1e-3 + weak * 1e-6
     assert run.stored.costs["usd"]["total"] == pytest.approx(dollars)
     many = {**spec_of(steps), "dataset": {"name": "headqa_sample"}}

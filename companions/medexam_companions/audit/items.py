@@ -44,16 +44,15 @@ def read_audit_items(folder: RunFolder) -> list[AuditItem]:
     """
     record, data = folder.read_record(), load_items(folder)
     benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
-    with folder.opened_predictions() as predictions:
-        measures = benchmark.score(data, predictions).items if data.in_words else {}
-        items = []
-        for item in data.questions:
-            prediction, gold = predictions.get(item.key), data.golds[item.key]
-            if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
-                continue
-            shown = _show_task(item, gold, prediction, measures) if data.in_words else _show(item, gold, prediction)
-            digest = answer_digest(prediction, benchmark.expected(gold))
-            items.append(AuditItem(item.key, record.run_id, *shown, digest))
+    predictions = folder.read_predictions()
+    measures, items = benchmark.score(data, predictions).items if data.in_words else {}, []
+    for item in data.questions:
+        prediction, gold = predictions.get(item.key), data.golds[item.key]
+        if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
+            continue
+        shown = _show_task(item, gold, prediction, measures) if data.in_words else _show(item, gold, prediction)
+        digest = answer_digest(prediction, benchmark.expected(gold))
+        items.append(AuditItem(item.key, record.run_id, *shown, digest))
     return items
 
 

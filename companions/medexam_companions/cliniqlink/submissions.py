@@ -55,8 +55,8 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     if folders:
         imports = take_files(folders, DatasetSpec(name=BENCHMARK, path=data), runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
-    if others := [path for path, inside in by_path.items() if not inside]:
-        runs += [(_name_run(run), run) for run in read_current(find_runs(others, runs_dir))]
+    others = [path for path, inside in by_path.items() if not inside]
+    runs += [(_name_run(run), run) for run in read_current(find_runs(others, runs_dir))]
     for name, run in runs:
         if run.record.cell.dataset.called != BENCHMARK:
             raise SpecError(f"{name} answers {run.record.cell.dataset.called}, not {BENCHMARK}: leave it out")
@@ -88,19 +88,23 @@ def _score(name: str, run: StoredRun, missing: Missing) -> Submission:
     every = benchmark.load(dataset.whole)
     keys = set(run.record.questions)
     absent = tuple(task.key for task in every.questions if task.key not in keys)
-    predictions, notes = run.folder.read_predictions(), run.record.warnings
+    predictions, notes = dict(run.folder.read_predictions()), run.record.warnings
     if absent:
         way = {
             "zero": "they count as unanswered",
             "leave-out": "they are left out, as the released scorer does (--missing zero counts them as unanswered)",
         }[missing]
-        lack = f"{len(absent):,} of the data set's {len(every.questions):,} questions are not in it: {way}"
-        notes = (*notes, f"{name}: {lack}")
-        print_notice(f"warning: {notes[-1]}")
+        lack = f"{name}: {len(absent):,} of the data set's {len(every.questions):,} questions are not in it: {way}"
+        notes = (*notes, lack)
+        print_notice(f"warning: {lack}")
     if missing == "leave-out" or not absent:
         return Submission(name, run, every.only(run.record.questions), predictions, run.metrics, absent, notes)
-    fields: dict[str, Any] = {"program": run.program, "spec_digest": run.record.spec_digest}
-    fields |= {"status": Status.UNANSWERED, "reason": Reason.EMPTY}
+    fields: dict[str, Any] = {
+        "program": run.program,
+        "spec_digest": run.record.spec_digest,
+        "status": Status.UNANSWERED,
+        "reason": Reason.EMPTY,
+    }
     predictions |= {key: Prediction(question=key, **fields) for key in absent}
     return Submission(name, run, every, predictions, benchmark.score(every, predictions).metrics, absent, notes)
 

@@ -12,7 +12,7 @@ from typing import Any
 from medexam import Question
 from medexam.datasets import find_files, read_embedded, render_record, write_exam_table
 from medexam.errors import DatasetError
-from medexam.experiments import count_answerers, read_models
+from medexam.experiments import count_answerers
 from medexam.specs import ModelSpec
 from medexam_companions.translation.layout import QuestionText
 from medexam_companions.translation.plan import TranslationPlan, read_candidates
@@ -62,8 +62,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     answered: dict[ModelSpec, Counter[tuple[str | None, str]]] = {}
     for cell in cells:
         counts = answered.setdefault(cell.cell.model, Counter())
-        keys = {task.key for task in cell.question_set.questions}
-        for count in count_answerers(cell.folder.scan_predictions(), keys, read_models(cell.folder)):
+        for count in count_answerers(cell.folder, cell.folder.read_record()) if cell.folder.exists() else ():
             counts[count.print, count.name] += count.answers
     totals: Counter[tuple[str | None, str]] = sum(answered.values(), Counter())
     rules = Counter(choice.rule for choice in choices.values())

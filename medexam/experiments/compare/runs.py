@@ -25,13 +25,12 @@ from medexam.experiments.compare.result import (
     describe_dropped,
     name_documents,
 )
-from medexam.experiments.store.derived_files import read_outcomes, score_own, with_own
-from medexam.experiments.store.environment import are_mixed, describe_answerers
+from medexam.experiments.store.derived_files import read_outcomes, read_own_scores, with_own
+from medexam.experiments.store.environment import are_mixed, count_answerers, describe_answerers
 from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending, run_paths
 from medexam.experiments.store.stored_run import (
     StoredRun,
-    find_answerers,
     stored_metrics,
     stored_run,
     tell_models_apart,
@@ -79,7 +78,7 @@ def find_compared(runs: Sequence[Path], runs_dir: Path, baseline: Path | None = 
             "that holds them; `medexam report` shows a single run"
         )
     if not RunFolder(paths[0]).exists():
-        unmixed = (folder for folder in folders if not are_mixed(find_answerers(folder, folder.read_record())))
+        unmixed = (folder for folder in folders if not are_mixed(count_answerers(folder, folder.read_record())))
         first_run = next(unmixed, folders[0])
         folders.sort(key=lambda folder: folder is not first_run)
     return folders
@@ -100,8 +99,7 @@ def compare_runs(
     """
     scope = find_scope(folders, reading)
     benchmark, paired = scope.benchmark, scope.statistics
-    names = [record.cell.metrics for record in scope.records]
-    scores = list(map(score_own, folders, names, scope.sets, scope.predictions))
+    scores = list(map(read_own_scores, folders))
     scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
     metrics = [
         with_own(run_metrics, benchmark, items, answers, own)

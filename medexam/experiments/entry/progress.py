@@ -87,10 +87,8 @@ class RunProgress(Bars):
     def __init__(self, cells: Sequence[PlannedCell] = (), *, disable: bool = False) -> None:
         """`cells` are all that are asked; with `disable` nothing is shown."""
         self._cells = sum(bool(planned.pending) for planned in cells)
-        self._bar_of: dict[str, TaskID] = {}
-        """Id of a run -> its bar, in the order of beginning; a run that is asked in blocks keeps one."""
         self._bar: TaskID | None = None
-        self._done = self._failed = 0
+        self._begun = self._done = self._failed = 0
         self._began = self._wrote = 0.0
         super().__init__(disable=disable)
 
@@ -101,18 +99,14 @@ class RunProgress(Bars):
         return self.encoding("Encoding the corpus", retriever.size if retriever else 0)
 
     def cell_starts(self, planned: PlannedCell) -> None:
-        """Open a bar for the cell, or go on with its own."""
-        self._done = self._failed = 0
+        """Open a bar for the cell."""
+        self._begun, self._done, self._failed = self._begun + 1, 0, 0
         self._began = self._wrote = time.monotonic()
-        if planned.run_id not in self._bar_of:
-            # Like prompts follow each other, so cells are numbered as they begin.
-            number = f"cell {len(self._bar_of) + 1} of {self._cells}: " if self._cells > 1 else ""
-            label, total = f"{number}{planned.label}", len(planned.question_set.questions)
-            task = self.add_task(label, total=total, completed=total - len(planned.pending), note="")
-            self._bar_of[planned.run_id] = task
-            if self.disable and planned.pending:
-                self.say(f"{label}: asking {len(planned.pending):,} of {total:,} questions ...")
-        self._bar = self._bar_of[planned.run_id]
+        number = f"cell {self._begun} of {self._cells}: " if self._cells > 1 else ""
+        label, total = f"{number}{planned.label}", len(planned.question_set.questions)
+        self._bar = self.add_task(label, total=total, completed=total - len(planned.pending), note="")
+        if self.disable and planned.pending:
+            self.say(f"{label}: asking {len(planned.pending):,} of {total:,} questions ...")
 
     def answered(self, prediction: Prediction) -> None:
         """Count the answer; without bars, say now and then how it goes."""

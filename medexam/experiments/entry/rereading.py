@@ -45,8 +45,8 @@ def read_today(run: StoredRun) -> StoredRun:
         changed += any(getattr(stored[key], name) != getattr(today, name) for name in fields)
     remainder = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
     print_notice(f"{folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{remainder}")
-    metrics = score_all(folder, cell.metrics, run.benchmark, items, stored | predictions).metrics
-    return replace(run, metrics=metrics, files_fresh=False)
+    metrics = score_all(folder, cell.metrics, run.benchmark, items, {**stored, **predictions}).metrics
+    return replace(run, metrics=metrics)
 
 
 async def _read(cell: CellSpec, program: Any, pairs: Sequence[tuple[Any, Prediction]]) -> dict[str, Prediction]:

@@ -119,7 +119,7 @@ class PlannedCell:
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
-        outcomes = self.folder.read_outcomes() if self.folder.path.exists() else {}
+        outcomes = self.folder.read_outcomes()
         questions = {question.key: question for question in self.question_set.questions}
         return replace(
             self,
@@ -177,12 +177,13 @@ class PlannedCell:
             own_print = next(equal, None) if models else admit(self.folder, entry.identity, answers=0).print
         copied = [question.key for question in self.lent if own_print and question.key in answered]
         if copied:
-            with self.folder.appending() as log, lender.opened_predictions() as stored:
+            stored = lender.read_predictions()
+            with self.folder.appending() as log:
                 for key in copied:
                     log.append(stored[key].model_copy(update={"answered_by": own_print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
-                environment = build_environment(self.models, {None: None}, {}, describe_environment())
+                environment = build_environment(self.models, {}, {}, describe_environment())
                 self.folder.write_json(ENVIRONMENT, environment | known)
         if missing := len(self.lent) - len(copied):
             print_notice(

@@ -16,6 +16,7 @@ from medexam.datasets.pictures import show_pictures
 from medexam.errors import (
     CommitUnknownError,
     CorpusUnreachableError,
+    DatasetError,
     EngineError,
     MedExamError,
     RunFolderError,
@@ -26,7 +27,7 @@ from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lookup import LOCAL_READERS, ReadAhead, Retrieval
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
-from medexam.experiments.store.items import as_asked, describe_texts
+from medexam.experiments.store.items import as_asked
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
@@ -106,11 +107,10 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             "of a script; run that script again to ask the pending examples"
         )
     item = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
-    if (text_note := describe_texts(record, item.question_set)) is not None:
-        raise RunFolderError(
-            f"run {record.run_id} cannot continue: {text_note}; restore {record.dataset_source}, "
-            "or run its spec without --resume to ask the present texts in another run"
-        )
+    try:
+        questions = as_asked(record, item.question_set)
+    except DatasetError as error:
+        raise RunFolderError(str(error)) from None
     changed = [key for key in differing_keys(item.identity, record.identity) if key not in but]
     if changed and item.spec_digest != record.spec_digest:
         raise RunFolderError(
@@ -118,7 +118,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             "restore it, or run its spec to start another run"
         )
     described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
-    planned = _begin(replace(item, question_set=as_asked(record, item.question_set)), folder, described)
+    planned = _begin(replace(item, question_set=questions), folder, described)
     return Plan(record.cell.name, (planned,), folder.path.parent)
 
 

@@ -112,12 +112,12 @@ def score_cell(
 
     record = record or folder.read_record()
     benchmark = find_stored_benchmark(record.cell.dataset, in_words=items.in_words)
-    with folder.opened_predictions() as predictions:
-        scored = score_all(folder, record.cell.metrics, benchmark, items, predictions, code)
-        run = replace(stored_run(folder, scored.metrics, record), files_fresh=not in_memory)
-        if not in_memory:
-            (folder.path / METRICS).unlink(missing_ok=True)
-            write_parquet(folder, benchmark, items, predictions, scored)
-            folder.write(REPORT, run_report(run))
-            folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
+    predictions = folder.read_predictions()
+    scored = score_all(folder, record.cell.metrics, benchmark, items, predictions, code)
+    run = stored_run(folder, scored.metrics, record)
+    if not in_memory:
+        (folder.path / METRICS).unlink(missing_ok=True)
+        write_parquet(folder, benchmark, items, predictions, scored)
+        folder.write(REPORT, run_report(run))
+        folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
     return run

@@ -253,10 +253,9 @@ class Runner:
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
         infos = {name: self._executor.info(planned, name) for name in planned.models}
-        by_model = self.spending.by_model if questions else {}
         assert self._machine is not None  # noqa: S101 - the cell has begun
         machine = await self._machine
-        environment = build_environment(planned.models, infos, before, machine, seconds, questions, by_model)
+        environment = build_environment(planned.models, infos, before, machine, seconds, questions)
         if planned.asks_model and self._executor.description is not None:
             environment["executor"] = self._executor.description
         planned.folder.write_json(ENVIRONMENT, environment)

@@ -148,7 +148,7 @@ class Scheduler:
                 self._waiting = iter(())
                 self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
             self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
-            self._spending.add(prediction, discarded)
+            prediction = self._spending.add(prediction, discarded)
             self._log.append(prediction)
             self._observer.answered(prediction)
         except BaseException as fault:

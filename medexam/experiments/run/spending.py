@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 from typing import Any
@@ -59,8 +59,6 @@ class Spending:
     prices: Mapping[str | None, Mapping[str, float] | None] = field(default_factory=dict)
     """Dollars a token, as `prompt_usd` and `completion_usd`: of the cell's further models by name, of its own as None.
     None without a price."""
-    by_model: dict[str | None, tuple[int, int]] = field(default_factory=dict)
-    """Tokens of the prompts and replies of each of them in this cell."""
     ended: Stop | None = None
     """What ended it from outside, whatever is counted."""
     questions: int = 0
@@ -83,29 +81,35 @@ class Spending:
         from medexam.experiments.store.environment import list_prices
 
         self.prices = {name: list_prices(model) for name, model in planned.models.items()}
-        self.by_model = {}
         is_limited = any(getattr(self.limits, name) is not None for name in _COUNTED)
         self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
         self.most = dict(zip(_COUNTED, find_most(planned), strict=True)) if self._is_first else {}
 
-    def add(self, prediction: Prediction, discarded: Sequence[int] = (0, 0)) -> None:
-        """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
-        before, self._is_first, calls = (self.calls, self.tokens, self.cost), False, prediction.calls
+    def add(self, prediction: Prediction, discarded: Sequence[int] = (0, 0)) -> Prediction:
+        """Count one more question as done, and return its prediction with the dollars of each call by the price.
+
+        `discarded` are tokens of prompts and replies that were thrown away.
+        """
+        before, self._is_first = (self.calls, self.tokens, self.cost), False
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
-        if any(discarded):
-            calls = (*calls, ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1]))
-        for call in calls:
-            prompt, completion, is_replied = call.prompt_tokens or 0, call.completion_tokens or 0, call.has_reply
-            self.uncounted |= is_replied and None in (call.prompt_tokens, call.completion_tokens)
-            so_far, prices = self.by_model.get(call.asked, (0, 0)), self.prices.get(call.asked)
-            self.by_model[call.asked] = so_far[0] + prompt, so_far[1] + completion
-            self.calls, self.tokens = self.calls + is_replied, self.tokens + prompt + completion
-            by_list = prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
-            self.cost += by_list if call.cost_usd is None else call.cost_usd
+        calls = tuple(map(self._price, prediction.calls))
+        thrown_away = ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])
+        for call in (*calls, self._price(thrown_away)):
+            self.uncounted |= call.has_reply and None in (call.prompt_tokens, call.completion_tokens)
+            self.calls += call.has_reply
+            self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
+            self.cost += call.cost_usd or 0.0
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
         for name, amount in zip(_COUNTED, before, strict=True) if self.limits is not NO_LIMITS else ():
             self.most[name] = max(self.most.get(name, 0), getattr(self, name) - amount)
+        return prediction.model_copy(update={"calls": calls}) if any(self.prices.values()) else prediction
+
+    def _price(self, call: ModelCall) -> ModelCall:
+        prices, prompt, completion = self.prices.get(call.asked), call.prompt_tokens, call.completion_tokens
+        if call.cost_usd is not None or prices is None or prompt is None or completion is None:
+            return call
+        return replace(call, cost_usd=prompt * prices["prompt_usd"] + completion * prices["completion_usd"])
 
     @property
     def minutes(self) -> float:

@@ -38,30 +38,19 @@ def score_all(
     predictions: Mapping[str, Prediction],
     code: Collection[str] = (),
 ) -> ScoredRun:
-    """Compute the benchmark's scores with those of the user's own metrics among them, as `score_own` gives these."""
-    scored, own = benchmark.score(items, predictions), score_own(folder, names, items, predictions, code)
-    return replace(scored, metrics=with_own(scored.metrics, benchmark, items, predictions, own), own=own)
+    """Compute the benchmark's scores with those of the user's own metrics among them, which have these `names`.
 
-
-def score_own(
-    folder: RunFolder,
-    names: Collection[str],
-    items: AnySet,
-    predictions: Mapping[str, Prediction],
-    code: Collection[str] = (),
-) -> ItemScores:
-    """Score the run's questions by the metrics in `code`; others of these names keep the scores in the folder.
-
-    Raises `SpecError` if a metric fails on a question.
+    The metrics in `code` are run; the others keep the scores that the folder holds. Raises `SpecError` if a metric
+    fails on a question.
     """
-    stored: ItemScores = read_own_scores(folder) if set(names) - set(code) and not folder.shard_logs else {}
-    scores: dict[str, Mapping[str, float]] = {}
+    scored, stored = benchmark.score(items, predictions), read_own_scores(folder) if set(names) - set(code) else {}
+    own: dict[str, Mapping[str, float]] = {}
     for name in names:
         if name in code:
-            scores |= own_scores(name, load_metric(name), items, predictions)
+            own |= own_scores(name, load_metric(name), items, predictions)
         else:
-            scores |= {entry: entry_scores for entry, entry_scores in stored.items() if is_entry(entry, name)}
-    return scores
+            own |= {entry: scores for entry, scores in stored.items() if is_entry(entry, name)}
+    return replace(scored, metrics=with_own(scored.metrics, benchmark, items, predictions, own), own=own)
 
 
 def with_own(
@@ -116,7 +105,12 @@ def write_parquet(
 
 
 def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> dict[str, list[Any]]:
-    """Read the column of questions and those that `column_filter` takes; empty if the file is missing or damaged."""
+    """Read the column of questions and those that `column_filter` takes.
+
+    Empty if the file is missing or damaged, or shards have answered since.
+    """
+    if folder.shard_logs:
+        return {}
     try:
         with open_parquet(folder.path / PARQUET) as parquet_file:
             names = [name for name in parquet_file.schema_arrow.names if name == "question" or column_filter(name)]

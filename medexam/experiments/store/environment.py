@@ -8,22 +8,21 @@ folder.
 import platform
 import subprocess
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import WorkFolder
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, WorkFolder
 from medexam.frozen_model import FrozenModel
 from medexam.measures.results import Metrics
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.plugins import __version__
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Status
 from medexam.serve import EngineInfo
 from medexam.specs import ModelSpec
 from medexam.specs.base import describe_faults
@@ -38,25 +37,22 @@ def build_environment(
     machine: Mapping[str, Any],
     asked_s: float = 0.0,
     asked: int = 0,
-    tokens: Mapping[str | None, tuple[int, int]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Build `environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
     `models` are the cell's own, as None, and the further ones by name; none of a control. `infos` are what answers as
-    each, None where nobody was reached, and `machine` what `describe_environment` says. This invocation asked for
-    `asked_s` seconds, and took these tokens of prompts and replies.
+    each, None where nobody was reached, and `machine` what `describe_environment` says. This invocation asked `asked`
+    questions for `asked_s` seconds.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    parts: dict[str | None, dict[str, Any]] = {}
-    for name, model in models.items():
-        info, earlier, used = infos[name], (before.get("models") or {}).get(name) or {}, tokens.get(name, (0, 0))
-        parts[name] = {
+    parts: dict[str | None, dict[str, Any]] = {
+        name: {
             "name": model.label,
-            "engine": info.model_dump(mode="json", exclude={"identity"}) if info else earlier.get("engine"),
-            "prices": list_prices(model) if info or name else None,
-            "prompt_tokens": earlier.get("prompt_tokens", 0) + used[0],
-            "completion_tokens": earlier.get("completion_tokens", 0) + used[1],
+            "engine": None if (info := infos.get(name)) is None else info.model_dump(mode="json", exclude={"identity"}),
+            "prices": None if info is None else list_prices(model),
         }
+        for name, model in models.items()
+    }
     own = parts.pop(None, {"engine": None, "prices": None})
     return {
         "started_at": before.get("started_at", now),
@@ -140,29 +136,9 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
         "completion_tokens": cost(metrics.completion_tokens, completions),
         **({"thinking_tokens": thinking} if thinking else {}),
         "seconds": cost(environment.get("asked_s") or None, environment.get("asked")),
-        "usd": cost(_count_usd(metrics, environment), counted),
+        "usd": cost(metrics.cost_usd, counted),
         **({} if counted is None else {"counted": counted}),
     }
-
-
-def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None:
-    """Count the dollars of all models; None where one that took tokens has no price, and where none has one.
-
-    What the provider counted is the cost.
-    """
-    if metrics.reported_usd is not None:
-        return metrics.reported_usd
-    own = {"prices": environment.get("prices")}
-    models = [own, *(environment.get("models") or {}).values()]
-    usd = []
-    for name in ("prompt", "completion"):
-        if (total := getattr(metrics, f"{name}_tokens")) is None:
-            return None
-        own[f"{name}_tokens"] = max(0, total - sum(model[f"{name}_tokens"] for model in models[1:]))
-        if any(model[f"{name}_tokens"] and not model["prices"] for model in models):
-            return None
-        usd += [model[f"{name}_tokens"] * model["prices"][f"{name}_usd"] for model in models if model["prices"]]
-    return sum(usd) if usd else None
 
 
 MODELS = "models.json"
@@ -173,8 +149,6 @@ class KnownModel(FrozenModel):
     """One entry of `models.json`."""
 
     identity: ModelIdentity
-    since: str
-    """When it first answered, in UTC."""
     doubts: tuple[dict[str, Any], ...] = ()
     """When another model was seen to answer behind it: `answers` given since it was last seen, each by either of the
     two, and their `differences`."""
@@ -215,8 +189,7 @@ def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]
 def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences: Sequence[str]) -> None:
     """Note that `answers` of this model may be another's, which differs so; the folder must be locked."""
     models = folder.read_json(MODELS)
-    doubt = {"at": _now(), "answers": answers, "differences": list(differences)}
-    models[answerer.print]["doubts"].append(doubt)
+    models[answerer.print]["doubts"].append({"answers": answers, "differences": list(differences)})
     folder.write_json(MODELS, models)
 
 
@@ -247,21 +220,20 @@ def admit(
             f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
             f"answers{reason}; restore the first model, {ways_out}"
         )
-    models[identity.print] = KnownModel(identity=identity, since=_now())
+    models[identity.print] = KnownModel(identity=identity)
     folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
     return Answerer(identity.print, identity.name)
 
 
-def count_answerers(
-    predictions: Iterable[Prediction], questions: Container[str], models: Mapping[str, KnownModel]
-) -> tuple[AnswererCount, ...]:
-    """Count how many of these questions each model answered, the commonest model first.
+def count_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
+    """Count how many of the selected questions each model answered, the commonest first; empty for a control.
 
-    Of several predictions of a question the last counts. Those that failed and those that no model was asked for count
-    for none. Models are told apart by the prints of their answers; by their names where answers carry no print.
+    Of several predictions of a question the last counts. Those that failed count for none. Models are told apart by the
+    prints of their answers; by their names where answers carry no print.
     """
+    models, questions = read_models(folder), frozenset(record.questions)
     by_question: dict[str, tuple[str | None, str | None]] = {}
-    for prediction in predictions:
+    for prediction in folder.scan_predictions() if record.cell.program.asks_model else ():
         key, has_answer = prediction.answered_by, prediction.status is not Status.FAILED
         if has_answer and (key or prediction.model) and prediction.question in questions:
             by_question[prediction.question] = key, None if key in models else prediction.model
@@ -282,7 +254,3 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
         f"{f', {count.doubtful:,} in doubt' if count.doubtful else ''})"
         for count in counts
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -72,7 +72,7 @@ def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
         # To look takes less than to write 100,000.
         with suppress(RunFolderError):
             has_keys = folder.read_record().questions == record.questions
-            has_items = has_keys and _read_description(folder) == json.loads(_describe(items))
+            has_items = has_keys and _read_description(folder.path / ITEMS) == json.loads(_describe(items))
         if not has_items:
             _write_items(folder.path, items)
     folder.write_record(record)
@@ -84,24 +84,22 @@ def _describe(items: AnySet) -> str:
     return json.dumps({"form": "words" if items.in_words else "choice", **fields})
 
 
-def _read_description(folder: RunFolder) -> dict[str, Any]:
+def _read_description(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
-    with _naming_damage(folder):
-        return dict(json.loads((pq.read_schema(folder.path / ITEMS).metadata or {})[_SET]))
+    with _naming_damage(path):
+        return dict(json.loads((pq.read_schema(path).metadata or {})[_SET]))
 
 
 @contextmanager
-def _naming_damage(folder: RunFolder) -> Iterator[None]:
+def _naming_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        missing = error.filename or folder.path / ITEMS
-        raise RunFolderError(f"{missing} is missing: restore it, or run the spec again") from None
+        raise RunFolderError(f"{error.filename or path} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
-            f"{folder.path / ITEMS} holds no questions that can be read ({first_line(error)}): restore it, or run the "
-            "spec again"
+            f"{path} holds no questions that can be read ({first_line(error)}): restore it, or run the spec again"
         ) from None
 
 
@@ -116,7 +114,7 @@ def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
         dataset = record.cell.dataset
         items = as_asked(record, find_stored_benchmark(dataset, in_words=False).load(dataset.whole))
         return items if keys is None else items.only(item.key for item in items.questions if item.key in keys)
-    with _naming_damage(folder), path.open("rb") as stream:
+    with _naming_damage(path), path.open("rb") as stream:
         file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
         return _read_whole(file) if keys is None else _read_items(file, keys)
 
@@ -130,38 +128,37 @@ class _ItemsFile:
 
 
 def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> AnySet:
-    questions, golds = [], {}
-    with open_parquet(items_file.path) as file:
-        described = json.loads((file.schema_arrow.metadata or {})[_SET])
-        form = described.pop("form")
-        for item, gold in _scan_items(file, items_file.path.parent, form):
-            if keys is None or item.key in keys:
-                questions.append(item)
-                golds[item.key] = gold
+    described = _read_description(items_file.path)
+    is_choice = described.pop("form") == "choice"
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
-    expected: Any = AnswerKey(golds) if form == "choice" else golds
-    return ItemSet(**described, questions=tuple(questions), golds=expected)
+    pairs = list(_scan_items(items_file.path, keys))
+    golds: Any = {item.key: gold for item, gold in pairs}
+    golds = AnswerKey(golds) if is_choice else golds
+    return ItemSet(**described, questions=tuple(item for item, _ in pairs), golds=golds)
 
 
-def _scan_items(file: Any, folder: Path, form: str) -> Iterator[tuple[Any, Any]]:
-    """Yield each item of an open file with its gold; pictures lie in the folder."""
+def _scan_items(path: Path, keys: frozenset[str] | None) -> Iterator[tuple[Any, Any]]:
+    """Yield each item of a file, or those of `keys`, with its gold."""
     pictures: dict[str, str] = {}
-    item_type, gold_type = _FORMS[form]
+    item_type, gold_type = _FORMS[_read_description(path)["form"]]
     item_form = TypeAdapter[Any](item_type)
     # Most are equal, and as objects of their own they would weigh as much as the questions.
     build_gold = lru_cache(1024)(TypeAdapter[Any](gold_type).validate_json)
     build_exam = lru_cache(1024)(TypeAdapter(Exam).validate_json)
-    for row in parquet_rows(file):
-        row["key"] = sys.intern(row["key"])
-        if name := row.get("picture"):
-            if name not in pictures:
-                data = base64.b64encode((folder / _PICTURES / Path(name).name).read_bytes()).decode("ascii")
-                pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
-            row["picture"] = pictures[name]
-        gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-        if "exam" in row:
-            row["exam"] = build_exam(to_json(row["exam"]))
-        yield item_form.validate_python(row), build_gold(to_json(gold))
+    with open_parquet(path) as file:
+        for row in parquet_rows(file):
+            if keys is not None and row["key"] not in keys:
+                continue
+            row["key"] = sys.intern(row["key"])
+            if name := row.get("picture"):
+                if name not in pictures:
+                    data = base64.b64encode((path.parent / _PICTURES / Path(name).name).read_bytes()).decode("ascii")
+                    pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
+                row["picture"] = pictures[name]
+            gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
+            if "exam" in row:
+                row["exam"] = build_exam(to_json(row["exam"]))
+            yield item_form.validate_python(row), build_gold(to_json(gold))
 
 
 class StoredItems(Sequence[Any]):
@@ -177,10 +174,7 @@ class StoredItems(Sequence[Any]):
             return int(file.metadata.num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        with open_parquet(self._path) as file:
-            form = json.loads(file.schema_arrow.metadata[_SET])["form"]
-            scan = _scan_items(file, self._path.parent, form)
-            yield from (item for item, _ in scan if self._keys is None or item.key in self._keys)
+        yield from (item for item, _ in _scan_items(self._path, self._keys))
 
     def __getitem__(self, place: Any) -> Any:
         return list(self)[place]
@@ -286,7 +280,7 @@ def data_changed(folder: RunFolder) -> bool:
     record = folder.read_record()
     if record.cell.dataset.runs_code or not record.keeps_items:
         return False
-    before = _read_description(folder)["files_digest"]
+    before = _read_description(folder.path / ITEMS)["files_digest"]
     with suppress(DatasetError):
         return bool(before != digest_files(record.cell.dataset))
     return False
@@ -299,25 +293,19 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     `data` is everything that the run's data set holds. Raises `DatasetError` if an item is gone, and if the texts are
     no longer those that the run was asked.
     """
-    items_by_key = {item.key: item for item in data.questions}
-    missing_keys = [key for key in record.questions if key not in items_by_key and key not in data.left_out]
-    note = f"{missing_keys[0]} is no longer in its data" if missing_keys else describe_texts(record, data)
-    if note is not None:
+    items_by_key, change = {item.key: item for item in data.questions}, ""
+    if record.dataset_fingerprint != data.fingerprint:
+        change = (
+            f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
+            f"{data.fingerprint[:12]} in {data.source} now)"
+        )
+    missing = (key for key in record.questions if key not in items_by_key and key not in data.left_out)
+    if change := next((f"{key} is no longer in its data" for key in missing), change):
         raise DatasetError(
-            f"run {record.run_id} cannot be scored again: {note}; restore {record.dataset_source}, or run its spec "
-            "again to ask the data as they are"
+            f"run {record.run_id} cannot continue: {change}; restore {record.dataset_source}, or run its spec without "
+            "--resume to ask the data as they are"
         )
     return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
-
-
-def describe_texts(record: RunRecord, data: AnySet) -> str | None:
-    """Describe how the texts of a run's data differ from those that it was asked; None where they do not."""
-    if record.dataset_fingerprint == data.fingerprint:
-        return None
-    return (
-        f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
-        f"{data.fingerprint[:12]} in {data.source} now)"
-    )
 
 
 def describe_golds(record: RunRecord, data: AnySet) -> str | None:

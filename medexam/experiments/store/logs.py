@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO, Self, TypeVar
+from typing import Self, TypeVar
 
 from medexam.errors import RunFolderError
 from medexam.model_calls import Reading
@@ -116,13 +116,12 @@ class _Turns(dict[str, str]):
 
     def parse_prediction(self, line: bytes) -> Prediction:
         """Read a line of the log, with the words of its turns; raises `ValueError`."""
-        prediction, in_line = Prediction.model_validate_json(line), dict[str, str]()
-        for turn in (turn for call in prediction.calls for turn in call.messages if _SAME in turn):
-            key = turn.pop(_SAME)
-            if key not in self and not in_line:
-                words = (one["content"] for call in prediction.calls for one in call.messages if "content" in one)
-                in_line = {_hash_turn(each): each for each in words}
-            turn["content"] = self.get(key) or in_line.get(key) or self[key]
+        prediction = Prediction.model_validate_json(line)
+        turns = [turn for call in prediction.calls for turn in call.messages]
+        in_line = {_hash_turn(turn["content"]): turn["content"] for turn in turns if _SAME not in turn}
+        for turn in turns:
+            if key := turn.pop(_SAME, None):
+                turn["content"] = in_line.get(key) or self[key]
         return prediction
 
 
@@ -148,14 +147,16 @@ class StoredPredictions(Mapping[str, Prediction]):
     What is appended after the start is not seen.
     """
 
-    def __init__(self, path: Path, stream: BinaryIO, spec_digest: str | None, reading: Reading) -> None:
-        self._stream, self._reading, self._turns = stream, reading, _Turns(path)
+    def __init__(self, path: Path, spec_digest: str | None, reading: Reading) -> None:
+        self._path, self._reading, self._turns = path, reading, _Turns(path)
         predictions = scan_predictions(path, spec_digest, reading)
         self._starts = {prediction.question: start for start, prediction in predictions}
 
     def __getitem__(self, key: str) -> Prediction:
-        self._stream.seek(self._starts[key])
-        line = self._stream.readline()
+        line = b""
+        with suppress(OSError), self._path.open("rb") as stream:
+            stream.seek(self._starts[key])
+            line = stream.readline()
         if not line.endswith(b"\n"):
             raise RunFolderError(f"the prediction of {key} is no longer in its file, which was changed")
         return as_read(self._turns.parse_prediction(line), self._reading)

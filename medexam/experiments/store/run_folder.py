@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, scan_predictions
+from medexam.experiments.store.logs import PredictionLog, StoredPredictions, scan_predictions
 from medexam.files import UnreadableError, read_json, write_whole
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
@@ -265,47 +265,36 @@ class RunFolder(WorkFolder):
         record = self.read_record() if self.exists() else None
         return (None, "strict") if record is None else (record.spec_digest, record.cell.program.read_as)
 
-    def scan_predictions(self, file: str = PREDICTIONS) -> Iterator[Prediction]:
-        """Yield every line of a log, in the order of writing, as the run reads replies now."""
-        if (self.path / file).exists():
-            yield from (prediction for _, prediction in scan_predictions(self.path / file, *self._reader()))
-
-    def scan_all(self, *, merged: bool = True) -> Iterator[Prediction]:
+    def scan_predictions(self, *, merged: bool = True) -> Iterator[Prediction]:
         """Yield `predictions.jsonl` if `merged`, then what shards hold of questions without an answer there.
 
-        So a merge that was cut off is repeated without harm.
+        So a merge that was cut off is repeated without harm. Replies are read as the run reads them now.
         """
-        answered = set[str]()
-        for name in (PREDICTIONS, *self.shard_logs):
-            for prediction in self.scan_predictions(name):
-                is_new = merged if name == PREDICTIONS else prediction.question not in answered
-                if is_new:
+        answered, shard_logs, reader = set[str](), self.shard_logs, self._reader()
+        for name in (PREDICTIONS, *shard_logs):
+            for _, prediction in scan_predictions(self.path / name, *reader):
+                if merged if name == PREDICTIONS else prediction.question not in answered:
                     yield prediction
-                if prediction.status is not Status.FAILED:
+                if shard_logs and prediction.status is not Status.FAILED:
                     answered.add(prediction.question)
 
-    def read_predictions(self, keys: Container[str] | None = None) -> dict[str, Prediction]:
-        """Read the last prediction of each question, or of `keys`, by key, those of shards too."""
-        return {each.question: each for each in self.scan_all() if keys is None or each.question in keys}
+    def read_predictions(self, keys: Container[str] | None = None) -> Mapping[str, Prediction]:
+        """Read the last prediction of each question, or of `keys`, by key, those of shards too.
+
+        Where all are wanted and they are many, each is read from the disk when it is looked at.
+        """
+        path = self.path / PREDICTIONS
+        if keys is None and path.exists() and path.stat().st_size > _HELD_BYTES and not self.shard_logs:
+            return StoredPredictions(path, *self._reader())
+        return {each.question: each for each in self.scan_predictions() if keys is None or each.question in keys}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """Read how each question last came out, by key, in shards too."""
-        return {each.question: Outcome(each.status, each.answer) for each in self.scan_all()}
+        return {each.question: Outcome(each.status, each.answer) for each in self.scan_predictions()}
 
     def count_answers(self) -> int:
         """Count the questions that are answered, or unanswered for good."""
         return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
-
-    @contextmanager
-    def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
-        """Yield what `read_predictions` gives, read from the disk at each look where it is much."""
-        path = self.path / PREDICTIONS
-        if not path.exists() or path.stat().st_size <= _HELD_BYTES or self.shard_logs:
-            yield self.read_predictions()
-            return
-        check_file(path)
-        with path.open("rb") as stream:
-            yield StoredPredictions(path, stream, *self._reader())
 
     def appending(self, file: str = PREDICTIONS) -> PredictionLog:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
@@ -331,7 +320,7 @@ class RunFolder(WorkFolder):
                 pass
         if self.shard_logs:
             with self.appending() as log:
-                for prediction in self.scan_all(merged=False):
+                for prediction in self.scan_predictions(merged=False):
                     log.append(prediction)
         try:
             for path in shards.glob("*"):

@@ -52,8 +52,6 @@ class StoredRun:
     """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
     note: str | None = None
     """What a reader should know of how the scores were made."""
-    files_fresh: bool = True
-    """Whether the derived files in the folder hold these scores."""
     model_print: str = ""
     """The print of its model, where another model of the same name stands beside it."""
 
@@ -167,13 +165,7 @@ def stored_run(folder: RunFolder, metrics: Metrics | None = None, record: RunRec
     engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
     record = replace(record, warnings=(*record.warnings, *map(str, engine_warnings), *unscored))
     failures = count_failures(folder.read_predictions().values() if metrics.failed else (), set(record.questions))
-    return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
-
-
-def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
-    """Count how many of the selected questions' answers each model gave, the commonest first; empty for a control."""
-    answers = folder.scan_predictions() if record.cell.program.asks_model else ()
-    return count_answerers(answers, frozenset(record.questions), read_models(folder))
+    return StoredRun(folder, record, metrics, environment, failures, count_answerers(folder, record))
 
 
 def tell_models_apart(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[str]]:

@@ -6,16 +6,16 @@ import medexam
 
 ZERO_SHOT = {"kind": "zero_shot"}
 EMBEDDED = {"engine": "embedded"}
-ENVIRONMENT = {"asked_s": 12.5, "asked": 25, "engine": {"details": {"device": "cpu"}}}
+ENVIRONMENT = {"asked_s": 12.5, "asked": 25}
 """Five of the twenty questions were asked twice."""
 
 
 @pytest.fixture
 def run_with(make_run):
-    """`run_with("rwww", prices={...})` -> a run of twenty questions that took this, one answer in four right."""
+    """`run_with("rwww", asked_s=1.0)` -> a run of twenty questions that took this, one answer in four right."""
 
-    def make(outcomes, *, model=EMBEDDED, **environment):
-        run = make_run(ZERO_SHOT, outcomes, model=model)
+    def make(outcomes, *, model=EMBEDDED, extra=None, **environment):
+        run = make_run(ZERO_SHOT, outcomes, model=model, extra=extra)
         run.folder.write_json("environment.json", run.environment | environment)
         return medexam.load_run(run.folder.path)
 
@@ -35,8 +35,8 @@ def test_costs_are_given_a_question_and_a_right_answer(run_with) -> None:
     assert "| Seconds | 12.5 | 0.5 | 2 |" in report
 
 
-def test_a_price_gives_the_cost_of_a_right_answer(run_with) -> None:
-    run = run_with("rw", **ENVIRONMENT, prices={"prompt_usd": 1e-6, "completion_usd": 2e-6})
+def test_the_dollars_of_calls_give_the_cost_of_a_right_answer(run_with) -> None:
+    run = run_with("rw", extra=lambda _: {"cost_usd": 1e-4})
     assert tuple(run.stored.costs["usd"].values()) == pytest.approx((0.002, 0.0001, 0.0002))
 
 

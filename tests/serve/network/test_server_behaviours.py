@@ -424,7 +424,7 @@ def test_the_cost_that_a_provider_counts_is_the_cost_and_each_reply_names_its_pr
     assert {call["cost_usd"] for call in calls} == {0.25}
     assert {call["provider"] for call in calls} == {"Alpha", "Beta"}
     (metrics,) = tmp_path.glob("runs/*/metrics.json")
-    assert json.loads(metrics.read_text(encoding="utf-8"))["reported_usd"] == 1.0
+    assert json.loads(metrics.read_text(encoding="utf-8"))["cost_usd"] == 1.0
 
 
 def test_a_reported_cost_ends_a_run_at_its_limit(run) -> None:
