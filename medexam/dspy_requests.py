@@ -40,7 +40,7 @@ the `ContinuationLogprobs` which answers it."""
 PLAIN = "plain"
 """Key of `Request.config.extensions` that is true where the reply continues plain text."""
 
-MOST_TOKENS = 10**9
+_MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
 _ROLES = {"developer": "system"}
 _OF_DSPY = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})
@@ -126,4 +126,4 @@ def read_generation(response: Response) -> Generation:
 
 
 def _count(tokens: int | None) -> int | None:
-    return tokens if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS else None
+    return tokens if isinstance(tokens, int) and 0 <= tokens <= _MOST_TOKENS else None

@@ -13,7 +13,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import WITHHELD, ContinuationRequest, Ending, Generation, join_thinking
-from medexam.programs.base import READING, ExamProgram, ProgramOutput, asked_by, shown_inputs, user_turn
+from medexam.programs.base import READING, ExamProgram, ProgramOutput, asked_by, current_way, user_turn
 from medexam.programs.fields import AskedText
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.wrapping import BehindText, behind_passages, fitted
@@ -70,7 +70,7 @@ class AnsweringProgram(ExamProgram):
 
     async def aforward(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        question, reasons = shown_inputs().get("question", question), self.spec.reasons
+        question, reasons = current_way().inputs.get("question", question), self.spec.reasons
         opening, rationale, is_chosen = answer_opening(self.spec.answer_form), None, self.guided
         if self.reasons_apart:
             first = await self.ask_about(self.reason, question)
@@ -158,7 +158,7 @@ class AnsweringProgram(ExamProgram):
             texts = {option.number: option.text for option in question.options}
             # A careful marker takes no passage's number for an option's.
             answer = read_leniently(
-                _CITED.sub("", content) if shown_inputs().get("passages") else content, texts, **how
+                _CITED.sub("", content) if current_way().inputs.get("passages") else content, texts, **how
             )
         return answer
 
@@ -176,7 +176,7 @@ def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], 
     """Note a call where DSPy's optimizers look for what a predictor was asked and said, which some show as text."""
     if dspy.settings.trace is not None:
         asked = {"question": AskedText(question.printed, question), **inputs}
-        if (passages := shown_inputs().get("passages")) is not None:
+        if (passages := current_way().inputs.get("passages")) is not None:
             asked["passages"] = passages
         dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
 
@@ -231,7 +231,7 @@ class CitingPassages(BehindText):
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)
                 if outcome.rationale:
                     reply = f"{outcome.rationale}\n\n{reply}"
-                current = shown_inputs().get("question", question)
+                current = current_way().inputs.get("question", question)
                 outcome.generation = await self.program.ask_about(
                     self.cite, current, f"{reply} {_OPENING}", [*map(str, range(count + 1))], _CLOSING
                 )

@@ -78,13 +78,14 @@ class Given(NamedTuple):
     """The texts of all look-ups before."""
 
 
-class _Way(NamedTuple):
+class Way(NamedTuple):
     """How the calls of a block are made."""
 
     lm: dspy.BaseLM | None = None
     """What is asked; None: the model of DSPy's context."""
     inputs: Mapping[str, Any] = MappingProxyType({})
-    """What predictors are called with beside the program's own; what stands further out counts."""
+    """What predictors are called with beside the program's own: `passages`, or a `question` with its options in another
+    order; what stands further out counts."""
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
     given: Given = Given()
@@ -93,8 +94,8 @@ class _Way(NamedTuple):
 
 READING = "medexam_reading"
 """Setting of DSPy's context: how replies are read, a `Reading`; `strict` unless it is set."""
-_NO_WAY = _Way()
-_WAY: ContextVar[_Way] = ContextVar("way", default=_NO_WAY)
+_NO_WAY = Way()
+_WAY: ContextVar[Way] = ContextVar("way", default=_NO_WAY)
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def asked_by(
     """Have the calls in the block made so, within the way of the block around."""
     way = _WAY.get()
     seeds = way.seeds_later + seeds_later
-    token = _WAY.set(_Way(lm or way.lm, {**inputs, **way.inputs}, seeds, given or way.given))
+    token = _WAY.set(Way(lm or way.lm, {**inputs, **way.inputs}, seeds, given or way.given))
     try:
         yield
     finally:
@@ -116,7 +117,7 @@ def asked_by(
 
 
 @contextmanager
-def own_way() -> Iterator[_Way]:
+def own_way() -> Iterator[Way]:
     """Give the way of the block around to code that makes its calls itself, in which there is none."""
     way, token = _WAY.get(), _WAY.set(_NO_WAY)
     try:
@@ -125,14 +126,9 @@ def own_way() -> Iterator[_Way]:
         _WAY.reset(token)
 
 
-def shown_inputs() -> Mapping[str, Any]:
-    """Return what predictors are called with by the way of the block: `passages`, or a `question` in another order."""
-    return _WAY.get().inputs
-
-
-def given_to_step() -> Given:
-    """Return what the step that is done reads beside the question."""
-    return _WAY.get().given
+def current_way() -> Way:
+    """Return how the calls of the block are made."""
+    return _WAY.get()
 
 
 def user_turn(text: str) -> ChatMessage:

@@ -11,7 +11,7 @@ import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Sampling
 from medexam.predictions.prediction import normalise_scores
-from medexam.programs.base import ExamProgram, ProgramOutput, shown_inputs, user_turn
+from medexam.programs.base import ExamProgram, ProgramOutput, current_way, user_turn
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.word_files import Words
@@ -84,7 +84,7 @@ class OptionLikelihood(ExamProgram):
         """Read the options behind a space where the context is plain text that does not end in white space, and at the
         very beginning of the assistant's turn where it is a dialogue; nothing is sampled, so no setting matters.
         """
-        spec, question = self.spec, shown_inputs().get("question", question)
+        spec, question = self.spec, current_way().inputs.get("question", question)
         text = user_turn(question.printed if spec.shows_options else question.asked)["content"]
         context = Template(predictor.signature.instructions).substitute(question=text)
         lead = "" if spec.chat_template or context[-1:].isspace() else " "

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import AskingProgram, ExamProgram, ProgramOutput, asked_by, given_to_step
+from medexam.programs.base import AskingProgram, ExamProgram, ProgramOutput, asked_by, current_way
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import combine
 from medexam.questions import Option, Question, Task
@@ -108,7 +108,7 @@ class BehindText(WrappingProgram):
             predictor.signature = behind_passages(predictor.signature)
 
     def _read(self, question: Question | Task) -> Any:
-        return given_to_step().fields[self._name] if self._finder is None else list(self._finder.find(question))
+        return current_way().given.fields[self._name] if self._finder is None else list(self._finder.find(question))
 
     async def aforward(self, question: Question | Task) -> ProgramOutput:
         """Ask the program behind the text, or behind as much of it as fits."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
-from medexam.specs.model import ModelSpec
+from medexam.specs.model import SAMPLING, ModelSpec
 from medexam.specs.programs.programs import describe
 
 IDENTITY_SCHEMA = 7
@@ -107,7 +107,7 @@ def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[st
 
     Labels of cells that differ in neither stay equal: what else differs, such as the data set, is shown beside them.
     """
-    included: dict[str, Any] = {"program": True, "model": {"temperature", "max_tokens", "seed", *_DRAWING, *_REQUEST}}
+    included: dict[str, Any] = {"program": True, "model": {*SAMPLING, "extra_body"}}
     documents = [cell.model_dump(mode="json", include=included) for cell in cells]
     names = []
     for label, document in zip(labels, documents, strict=True):

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram, ProgramOutput, given_to_step
+from medexam.programs.base import AskingProgram, ProgramOutput, current_way
 from medexam.programs.fields import Asked
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
@@ -129,7 +129,7 @@ class AskedAside(AskingProgram):
 
     async def aforward(self, question: Asked) -> ProgramOutput:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
-        given = given_to_step()
+        given = current_way().given
         inputs = given.fields
         texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._reads or len(texts) > 1) else ""
