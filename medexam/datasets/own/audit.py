@@ -341,14 +341,14 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if any(len(options[number]) > _BY_CHANCE for number in labelled) or 2 * len(labelled) >= len(rows):
         facts = f"{len(labelled):,} rows have options after letters; marks: labels cuts them"
         yield "labels", f"{facts}: {show(labelled[0])}"
-    telling = sum(map(_tells_answer, some))
+    telling = sum(map(tells_answer, some))
     if telling > 2 and 2 * telling >= len(some):
         yield "signs", f"{telling:,} questions begin or end in what the right option is called, or name it alone"
     elif sign := _find_telltale(some):
         yield "signs", f"right or wrong options alone have {sign!r}"
 
 
-def _tells_answer(row: Row) -> bool:
+def tells_answer(row: Row) -> bool:
     """Return whether a question begins or ends in what a right option is called, or names it alone with its context."""
     stem, right = row.question.stem.casefold().strip(" .()[]"), {row.gold, *row.others}
     shown = f"{row.question.context or ''} {row.question.stem}"

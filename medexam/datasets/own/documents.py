@@ -36,35 +36,46 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if _is_question(node):
         return [node]
-    holds_objects = bool(node) and all(isinstance(child, Mapping) and child for child in node.values())
-    are_groups = holds_objects and all(map(_is_collection, node.values()))
-    if holds_objects and not are_groups and _are_alike([*node.values()]):
-        return _find_records(node, own_key)
+    node = _by_rows(node)
+    nested = {name: child for name, child in node.items() if isinstance(child, (list, Mapping)) and child}
     lists = {name: child for name, child in node.items() if isinstance(child, list)}
-    asking = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
-    inner = {name: child for name, child in node.items() if _is_collection(child)}
-    collections = node if are_groups else asking or lists or inner
-    firsts = [next(_records(collection), {}) for collection in collections.values()]
-    if len(collections) != 1 and not (
-        are_groups or (collections and all(map(_is_collection, collections.values())) and _are_alike(firsts))
-    ):
+    parts = {name: child for name, child in nested.items() if _asks(child)} or lists or nested
+    are_records = not lists.keys() & parts and not all(map(_is_collection, parts.values()))
+    firsts = [child if are_records else next(_records(child), {}) for child in parts.values()]
+    if not parts or (len(parts) > 1 and not (all(parts.values()) and _are_alike(firsts))):
         raise UnreadableError(
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
         )
-    of_splits = {key.lower() for key in collections} <= SPLITS.keys()
-    names = () if len(collections) == 1 else ("split",) if of_splits else ("subject", "group", "outer group")
-    rows = [_under(key, row, names) for key, child in collections.items() for row in rows_of_document(child)]
-    shared = {name: node[name] for name in node if name not in collections and node[name] not in (None, [], {})}
+    ordinals = [[str(first + place) for place in range(len(parts))] for first in (0, 1)]
+    if are_records:
+        names: Sequence[str] = () if [*parts] in ordinals else (own_key, "entry")
+    else:
+        of_splits = {key.lower() for key in parts} <= SPLITS.keys()
+        names = () if len(parts) == 1 else ("split",) if of_splits else ("subject", "group", "outer group")
+    read = split_case if are_records else rows_of_document
+    rows = [_under(key, row, names) for key, child in parts.items() for row in read(child)]
+    shared = {name: node[name] for name in node if name not in parts and node[name] not in (None, [], {})}
     shared.pop("schema", None)
     return [_joined(shared, row, "file", _OF_WHOLE) for row in rows]
+
+
+def _by_rows(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Turn an object of columns by the ids of their values, as pandas writes it, into one of rows by their ids."""
+    columns = [child for child in node.values() if isinstance(child, Mapping) and child]
+    asks, inner = pattern("asking").search, list(dict.fromkeys(chain.from_iterable(columns)))
+    are_numbered = len({re.sub(r"\d+", "#", name) for name in node}) == 1
+    is_whole = len(columns) == len(node) and not all(map(_is_collection, columns))
+    if not is_whole or are_numbered or any(map(asks, inner)) or not any(map(asks, node)):
+        return node
+    return {key: {name: values.get(key) for name, values in node.items()} for key in inner}
 
 
 def split_case(cells: Any) -> list[Cells]:
     """Split a row into its questions with what they share; it begins with `case_` where a question has the field."""
     if not isinstance(cells, Mapping):
         return [cells if isinstance(cells, str) else f"is {cells!r:.60}, not an object with one field for each column"]
-    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({"": {name: value}})]
+    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({name: value})]
     lists = {name: value for name, value in cells.items() if isinstance(value, list)}
     inner: list[Cells]
     if len(nested) == 1 and not _is_question(cells):
@@ -86,23 +97,6 @@ def _joined(shared: Mapping[str, Any], row: Cells, kind: str, kept_apart: Any) -
         return row
     apart = {name: f"{kind}_{name}" if name in row or name in kept_apart else name for name in shared}
     return {**{apart[name]: value for name, value in shared.items()}, **row}
-
-
-def _find_records(node: Mapping[str, Mapping[str, Any]], own_key: str) -> list[Cells]:
-    """Find the rows of an object of records by their ids. An object of columns by the ids of their values is turned."""
-    inner = list(dict.fromkeys(chain.from_iterable(node.values())))
-    rows: Mapping[str, Mapping[str, Any]] = node
-    outer_counts, inner_counts = (
-        len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0]))
-        for keys in ([*node], inner)
-    )
-    asks = pattern("asking").search
-    if not outer_counts and (inner_counts or (any(map(asks, node)) and not any(map(asks, inner)))):
-        # A column for each key, as pandas writes a frame.
-        rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
-    is_ordinal = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
-    names = () if is_ordinal else (own_key, "entry")
-    return [_under(key, cells, names) for key, row in rows.items() for cells in split_case(row)]
 
 
 def _under(key: str, row: Cells, names: Sequence[str]) -> Any:
@@ -138,13 +132,14 @@ def _is_question(record: Mapping[str, Any]) -> bool:
 
 
 def _asks(value: object) -> bool:
-    """Return whether a list or an object holds records with a question, or collections of them."""
-    fields = (field for record in _records(value) for field in record.items())
-    return any(
+    """Return whether a list or an object holds a question, or a collection of them, at any depth."""
+    if isinstance(value, list):
+        return any(map(_asks, value))
+    return isinstance(value, Mapping) and any(
         pattern("asking").search(name)
         if isinstance(content, str)
-        else _is_collection(content) and (pattern("questions", "{}$").search(name) or _asks(content))
-        for name, content in fields
+        else (_is_collection(content) and pattern("questions", "{}$").search(name)) or _asks(content)
+        for name, content in value.items()
     )
 
 

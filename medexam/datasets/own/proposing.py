@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.audit import Proposal, audit
+from medexam.datasets.own.audit import Proposal, audit, tells_answer
 from medexam.datasets.own.options import WAYS, OpenFieldError, read_options
 from medexam.datasets.own.questions import (
     KEYED,
@@ -28,7 +28,6 @@ from medexam.datasets.own.texts import (
     find_groups,
     find_language,
     find_named,
-    pattern,
     plain_name,
     rank,
     unpack,
@@ -52,8 +51,6 @@ _LONGEST_KEY = 60
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
-_SAYS = r"{}(?:\W|is|es|è|est|ist)+((?s:.*))"
-"""What says which option is right, before its letter or text."""
 
 
 class _Fit(NamedTuple):
@@ -303,8 +300,16 @@ def _check(draft: Proposal, field: str, column: str) -> str:
                 return f"{error.args[1]} in {row.place}"
         return ""
     if field == "context":
-        if tells := _tells_answer(draft, column):
-            return tells
+        try:
+            tree = {**draft.columns, "context": column}
+            read = () if draft.open else parse_choice(draft.sample, draft.spec(tree))[0].rows
+        except DatasetError:
+            read = ()
+        rows = [row for row in read if row.question.context]
+        telling = sum(map(tells_answer, rows))
+        if 2 * telling > len(rows):
+            draft.agreeing += [column] if max(map(len, texts)) <= _LONGEST_KEY else []
+            return f"tells the right answer in {telling:,} of {len(rows):,} rows"
         is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
         is_other = words < (_PASSAGE_WORDS if is_source else _FEW_WORDS)
     elif field == "image":
@@ -313,24 +318,6 @@ def _check(draft: Proposal, field: str, column: str) -> str:
     else:
         is_other = field == "subject" and words > _TOPIC_WORDS
     return f"holds {texts[0]!r:.40}, no {field}" if is_other else ""
-
-
-def _tells_answer(draft: Proposal, column: str) -> str:
-    """Return why a context is not shown, if it tells right answers."""
-    try:
-        rows = () if draft.open else parse_choice(draft.sample, draft.spec(draft.columns))[0].rows
-    except DatasetError:
-        return ""
-    texts = {row.number: str(cell) for row in draft.sample.rows if (cell := value_of(row.record, column)) is not None}
-    says = 0
-    for row in rows:
-        text = texts.get(row.question.number, "").casefold()
-        right = tuple(each.text.casefold() for each in row.question.options if each.number in (row.gold, *row.others))
-        behind = [match[1] for match in pattern("says", _SAYS).finditer(text)]
-        says += text in right or any(each.startswith(right) or re.match(r"[a-j\d]\b", each) for each in behind)
-    if says >= _MOST * len(texts) and max(map(len, texts.values())) <= _LONGEST_KEY:
-        draft.agreeing.append(column)
-    return f"tells the right answer in {says:,} of {len(texts):,} rows" if says else ""
 
 
 def _read(draft: Proposal) -> None:
