@@ -166,7 +166,9 @@ def fetch_exam_set(
     revision = _fetch_revision(origin)
     stated = f"{origin}@{revision}" if revision else origin
     for language in language_codes:
-        records = _fetch_records(origin, language, revision)
+        records = fetch_records(origin, language, None, revision)
+        if missing := [field for field in FIELDS if records and field not in records[0]]:
+            raise DatasetError(f"{origin}, configuration {language}: lacks the fields {', '.join(missing)}")
         for record in records:
             record.update({field: parse_whole_number(record[field]) for field in WHOLE})
             if not images:
@@ -199,32 +201,36 @@ def _fetch_revision(hub: str) -> str | None:
         raise _unreachable(hub, error) from None
 
 
-def _fetch_records(hub: str, language: Language, revision: str | None) -> list[dict[str, Any]]:
-    """Fetch every row of one language, all hub splits together, pictures as the hub's `{path, bytes}`."""
+def fetch_records(hub: str, config: str | None, split: str | None, revision: str | None) -> list[dict[str, Any]]:
+    """Fetch the rows of one split of a data set on the hub, of all splits if `split` is None.
+
+    Pictures are the hub's `{path, bytes}`. Raises `DatasetError` that says what to do instead.
+    """
     try:
         import datasets
     except ImportError:
         raise DatasetError(
-            "fetching needs the `datasets` library: pip install 'medexam[data]', or copy the files and set MEDEXAM_DATA"
+            f"{hub}: the hub needs the `datasets` library: pip install 'medexam[data]', or copy the files and set "
+            "dataset.path or MEDEXAM_DATA"
         ) from None
     import httpx
 
     try:
-        parts = datasets.load_dataset(hub, language, revision=revision)
-    except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
-        raise _unreachable(f"{hub}, configuration {language}", error) from None
-    records: list[dict[str, Any]] = []
-    for split, part in parts.items():
-        if missing := [field for field in FIELDS if field not in part.column_names]:
-            raise DatasetError(f"{hub}, configuration {language}, split {split}: lacks the fields {', '.join(missing)}")
-        if isinstance(part.features["image"], datasets.Image):
-            part = part.cast_column("image", datasets.Image(decode=False))
-        records += map(dict, part.select_columns(list(FIELDS)))
+        loaded = datasets.load_dataset(hub, config, split=split, revision=revision)
+        records: list[dict[str, Any]] = []
+        for part in [loaded] if split else loaded.values():
+            for name, feature in part.features.items():
+                if isinstance(feature, datasets.Image):
+                    part = part.cast_column(name, datasets.Image(decode=False))
+            records += map(dict, part)
+    except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
+        raise _unreachable(f"{hub}, configuration {config}" if config else hub, error) from None
     return records
 
 
 def _unreachable(name: str, error: Exception) -> DatasetError:
     return DatasetError(
-        f"cannot download {name} from the Hugging Face hub ({first_line(error)}): check the network, HF_HUB_OFFLINE "
-        f"and HF_ENDPOINT, or copy the files by hand and set MEDEXAM_DATA or dataset.path"
+        f"cannot read {name} from the Hugging Face hub ({first_line(error)}): check its names, the network, "
+        f"HF_HUB_OFFLINE and HF_ENDPOINT; or `hf download --repo-type dataset {name.partition(',')[0]}`, and set "
+        "dataset.path or MEDEXAM_DATA"
     )

@@ -110,7 +110,7 @@ class Proposal:
             yield column
 
 
-_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
+_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\? +\w|\.[A-Za-z]|['\"]$", re.MULTILINE)
 """What every odd text has: one look that decides for most rows."""
 _SPEAKS = (
     r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?(?:PICTURE)\b|\b(?:PICTURE)\W+(?:below|above|shown|attached|adjunta|\d)"
@@ -231,7 +231,8 @@ def _account_for(
         right = [ascii_uppercase[(questions[n].gold or 0) - 1] if n in questions else "" for n, _ in rows]
         return "ignored: says what the answer says" if right == texts else f"names options: {examples}"
     length = sum(len(text.split()) for text in texts) / len(texts)
-    is_plain = "harmless" in kinds and words <= {*hints["harmless"], *hints["beside"]}
+    is_flag = len(different) == 2 and any(text.strip().casefold() in NO_PICTURE for text in different)
+    is_plain = "harmless" in kinds and not is_flag and words <= {*hints["harmless"], *hints["beside"]}
     if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
         return f"ignored: {different[0]:.40} in all rows"
     if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
@@ -354,7 +355,8 @@ def tells_answer(row: Row) -> bool:
     shown = f"{row.question.context or ''} {row.question.stem}"
     # `A man` names no option.
     letters = re.findall(r"\b(?!A [a-z\d])[A-T]\b", shown)
-    ends = {*re.findall(r"^\w+(?![\w-]|\.\d)|(?<![\w.,-])\w+$", stem)}
+    first = re.match(r"\W*(?!A [a-z\d])(\w+)(?![\w-]|\.\d)", row.question.stem)
+    ends = {*re.findall(r"(?<![\w.,-])\w+$", stem), *([first[1].casefold()] if first else [])}
     options = [
         (each.number, ascii_uppercase[each.number - 1], each.text.casefold().rstrip(" ."))
         for each in row.question.options

@@ -41,7 +41,7 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
     lists = {name: child for name, child in node.items() if isinstance(child, list)}
     parts = {name: child for name, child in nested.items() if _asks(child)} or lists or nested
     are_records = not lists.keys() & parts and not all(map(_is_collection, parts.values()))
-    firsts = [child if are_records else next(_records(child), {}) for child in parts.values()]
+    firsts: list[Any] = [child if are_records else next(_records(child), {}) for child in parts.values()]
     if not parts or (len(parts) > 1 and not (all(parts.values()) and _are_alike(firsts))):
         raise UnreadableError(
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "

@@ -7,6 +7,7 @@ spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -46,6 +47,8 @@ _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
 _FEW_WORDS, _PASSAGE_WORDS, _TOPIC_WORDS = 5, 30, 6
 """Words of a context on average, at least, and of one that may be a source; and of a topic, at most."""
+_MARKS = re.compile(r"(?:[A-Ja-j]|\d)(?:[\s,;|/]+(?:[A-Ja-j]|\d))*|[A-J]{2,5}")
+"""What names options, or marks them, and is no answer in words."""
 _LONGEST_KEY = 60
 """Characters of a text that only says which option is right."""
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
@@ -306,9 +309,11 @@ def _check(draft: Proposal, field: str, column: str) -> str:
         except DatasetError:
             read = ()
         rows = [row for row in read if row.question.context]
-        telling = sum(map(tells_answer, rows))
+        bare = [replace(row, question=row.question.model_copy(update={"context": None})) for row in rows]
+        telling = sum(tells_answer(row) and not tells_answer(other) for row, other in zip(rows, bare, strict=True))
         if 2 * telling > len(rows):
-            draft.agreeing += [column] if max(map(len, texts)) <= _LONGEST_KEY else []
+            is_key = 4 * telling >= 3 * len(rows) and max(map(len, texts)) <= _LONGEST_KEY
+            draft.agreeing += [column] if is_key else []
             return f"tells the right answer in {telling:,} of {len(rows):,} rows"
         is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
         is_other = words < (_PASSAGE_WORDS if is_source else _FEW_WORDS)
@@ -338,6 +343,8 @@ def _read(draft: Proposal) -> None:
         else:
             draft.rows, faults = parse_words(table, spec)
             draft.notes += [f"answer: {answer}", f"{len(draft.rows):,} questions"]
+            if draft.rows and all(_MARKS.fullmatch(text) for row in draft.rows for text in row.gold.answers):
+                draft.open["kind"] = f"choice, if answers such as {draft.rows[0].gold.answers[0]} name options"
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
         return

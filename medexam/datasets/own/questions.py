@@ -177,13 +177,20 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
 
 def read_questions(spec: DatasetSpec) -> SourceTable:
     """Read the table of a spec, joined with its key and arranged; raise `DatasetError` if a file does not fit."""
-    table, columns = read_own_table(spec), spec.columns
-    table = table if spec.answers is None else add_key(table, spec.answers)
+    columns = spec.columns
     leave_out, as_above, ignored = columns.leave_out or {}, columns.as_above or (), columns.ignored
-    check_columns([*as_above, *(ignored or ()), *leave_out], table)
     stated = {field: getattr(columns, field) for field in STANDARD}
-    read = [STANDARD[field] if names is None else columns_in(names) for field, names in stated.items()]
-    names = {*chain(*read), *leave_out, *(ignored or ()), KEYED}
+    read = {field: STANDARD[field] if names is None else columns_in(names) for field, names in stated.items()}
+    shown = {*chain(*(names for field, names in read.items() if field != "explanation" or spec.explained))}
+    needed = {*shown, *leave_out, *as_above}
+    needed |= {name.partition(".")[0] for name in needed}
+    if spec.answers is None:
+        # What no question needs is much of the memory of a large table; any column may join a key.
+        table = read_own_table(spec, {*read["explanation"], *(ignored or ())} - needed)
+    else:
+        table = add_key(read_own_table(spec), spec.answers)
+    check_columns([*as_above, *(ignored or ()), *leave_out], table)
+    names = {*chain(*read.values()), *leave_out, *(ignored or ()), KEYED}
     names |= {name.partition(".")[0] for name in names}
     extra = next((column for column in table.columns if column not in names), None)
     if ignored is not None and extra is not None:

@@ -11,7 +11,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
 from medexam import files
-from medexam.datasets.locating import find_own_file
+from medexam.datasets.locating import fetch_records, find_own_file
 from medexam.datasets.own.documents import Cells, rows_of_document, split_case
 from medexam.datasets.own.texts import clean_row, normalise, rank
 from medexam.datasets.rows import RowFault
@@ -27,7 +27,6 @@ from medexam.errors import DatasetError
 from medexam.files import UnreadableError
 from medexam.plugins import load_added
 from medexam.specs import DatasetSpec
-from medexam.specs.dataset import HubSpec
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
@@ -137,19 +136,25 @@ def value_of(record: Cells, column: str) -> Any:
     return None if is_empty else value
 
 
-def read_own_table(spec: DatasetSpec) -> SourceTable:
-    """Read the table that a spec names; raise `DatasetError` if it cannot be read or is empty."""
+def read_own_table(spec: DatasetSpec, unread: Collection[str] = ()) -> SourceTable:
+    """Read the table that a spec names, without the cells of `unread` columns; raise `DatasetError` if it cannot be
+    read or is empty.
+    """
     if spec.path is not None:
-        return read_file(spec.path)
-    assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
-    return _make_table(*_open_hub(spec.hub))
+        return read_file(spec.path, unread=unread)
+    hub = spec.hub
+    assert hub is not None  # noqa: S101 - the spec's own validator requires one of both
+    records = fetch_records(hub.id, hub.config, hub.split, hub.revision)
+    source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
+    rows = ((f"row {number}", record) for number, record in enumerate(records, start=1))
+    return _make_table(source, RawTable("hub", (), rows), unread=unread)
 
 
-def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
+def read_file(path: Path, *, as_written: bool = False, unread: Collection[str] = ()) -> SourceTable:
     """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty.
 
     A text and a file of another ending are first shown to the formats of installed packages. `as_written` leaves texts
-    as they are.
+    as they are; cells of `unread` columns are dropped.
     """
     path = find_own_file(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -161,22 +166,26 @@ def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
-        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, as_written=as_written)
+        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, as_written=as_written, unread=unread)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
-def _make_table(source: str, raw: RawTable, folder: Path = Path(), *, as_written: bool = False) -> SourceTable:
-    rows = tuple(
-        TableRow(n, place, cells if as_written else clean_row(cells))
-        for n, (place, cells) in enumerate(raw.rows, start=1)
-    )
+def _make_table(
+    source: str, raw: RawTable, folder: Path = Path(), *, as_written: bool = False, unread: Collection[str] = ()
+) -> SourceTable:
+    rows, names = list[TableRow](), dict[str, None]()
+    for number, (place, each) in enumerate(raw.rows, start=1):
+        cells = each if as_written else clean_row(each)
+        if not isinstance(cells, str):
+            names |= dict.fromkeys(cells) if not raw.columns else {}
+            cells = {name: cell for name, cell in cells.items() if name not in unread} if unread else cells
+        rows.append(TableRow(number, place, cells))
     if not rows:
         raise DatasetError(f"{source}: holds no row")
-    fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)
-    return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows, raw.doubt)
+    return SourceTable(source, folder, raw.format, raw.columns or tuple(names), tuple(rows), raw.doubt)
 
 
 @contextmanager
@@ -241,31 +250,19 @@ def _read_text(path: Path) -> RawTable:
         return _read_json(path)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
 
-    def cut(quoting: Any = csv.QUOTE_MINIMAL) -> Iterator[tuple[int, list[str]]]:
+    def cut() -> Iterator[tuple[int, list[str]]]:
         with open_text(path) as stream:
-            yield from cut_lines(stream, delimiter, quoting)
+            yield from cut_lines(stream, delimiter)
 
-    form = f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab")
-    table = _make_grid(form, cut(csv.QUOTE_NONE if '"' in sample and _has_stray_marks(cut) else csv.QUOTE_MINIMAL))
+    table = _make_grid(f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab"), cut())
     if is_plain and len(table.columns) < 2:
         raise UnreadableError("holds no table")
     return table
 
 
-def _has_stray_marks(cut: Callable[..., Iterator[tuple[int, list[str]]]]) -> bool:
-    """Return whether quotation marks join or tear rows, though all lines without them have the same number of cells."""
-    widths = Counter(len(cells) for _, cells in cut(csv.QUOTE_NONE))
-    try:
-        return len(widths) == 1 and min(widths) > 1 and sum(1 for _ in cut()) < widths.total()
-    except UnreadableError:
-        return True
-
-
-def cut_lines(
-    stream: Iterable[str], delimiter: str, quoting: Any = csv.QUOTE_MINIMAL
-) -> Iterator[tuple[int, list[str]]]:
+def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
-    reader = csv.reader(stream, delimiter=delimiter, strict=True, quoting=quoting)
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
         with files.long_cells():
             yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
@@ -400,29 +397,3 @@ _READERS: Mapping[str, Callable[[Path], RawTable]] = {
     ".xlsx": _read_excel,
 }
 """Ending -> what reads the file."""
-
-
-def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
-    """Open one split of a data set on the hub, and name it; raise `DatasetError` that says what to do instead."""
-    try:
-        import httpx
-
-        import datasets
-    except ImportError:
-        raise DatasetError(
-            f"{hub.id}: reading the hub needs the `datasets` library: pip install 'medexam[data]', or download a file "
-            "of it and set dataset.path"
-        ) from None
-    try:
-        part = datasets.load_dataset(hub.id, hub.config, split=hub.split, revision=hub.revision)
-        for name, feature in part.features.items():
-            if isinstance(feature, datasets.Image):
-                part = part.cast_column(name, datasets.Image(decode=False))
-        records = [dict(record) for record in part]
-    except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
-        raise DatasetError(
-            f"cannot read {hub.id} from the Hugging Face hub ({files.first_line(error)}): check id, config, split, "
-            f"revision and the network; or `hf download --repo-type dataset {hub.id}` and set dataset.path"
-        ) from None
-    source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
-    return source, RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))
