@@ -300,10 +300,10 @@ def _ask_void(draft: Proposal) -> Mapping[str, str]:
 def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Yield what is odd in the questions as they would be shown."""
     some = rows[:: max(1, len(rows) // LOOKED_AT)]
-    options = {row.question.number: [option.text for option in row.question.options] for row in rows}
+    options = {row.question.number: row.question.options for row in rows}
 
     def show(number: int) -> str:
-        return f"{' / '.join(options[number]):.120}"
+        return f"{' / '.join(option.text for option in options[number]):.120}"
 
     if draft.table.doubt:
         yield "sheet", draft.table.doubt
@@ -315,15 +315,15 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     firsts = [(*value, None)[0] if isinstance(value, list) else value for value in cells]
     if (column and all(isinstance(first, Mapping) for first in firsts)) or len(odd) <= (1 - _COUNTED) * len(rows):
         fewest = min(map(len, options.values()))
-        empty = [number for number, texts in options.items() if texts[-1].casefold() in _NOTHING]
-        always = len(empty) == len(rows) and options[empty[0]][-1].casefold() != "none"
+        empty = [number for number, texts in options.items() if texts[-1].text.casefold() in _NOTHING]
+        always = len(empty) == len(rows) and options[empty[0]][-1].text.casefold() != "none"
         odd = [number for number in empty if len(options[number]) > fewest or always]
     if odd:
         yield "options", f"{len(odd):,} rows have not {usual} options, such as row {odd[0]}: {show(odd[0])}"
-    first, second = ({texts[place] for texts in options.values()} for place in (0, 1))
+    first, second = ({texts[place].text for texts in options.values()} for place in (0, 1))
     if len(first) == 1 < len(second) and len(rows) >= _BY_CHANCE:
         yield "options", f"{min(first)!r} is the first option of all rows"
-    unclean = [(row.question.number, text) for row in rows for text in _find_unclean(row, options[row.question.number])]
+    unclean = [(row.question.number, text) for row in rows for text in _find_unclean(row)]
     if unclean:
         number, text = unclean[0]
         yield "texts", f"{len(unclean):,} texts are not clean, such as that of row {number}, which has {text!r:.40}"
@@ -332,12 +332,9 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     spoken = [each.number for each in silent if speaks.search(each.stem)]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
-    labels = {number: list(filter(None, own_labels(texts))) for number, texts in options.items()}
-    labelled = [
-        number for number, each in labels.items() if len(each) >= _BY_CHANCE and is_run(each) and each == in_order(each)
-    ]
-    words = {tuple(text.split()[0] for text in options[row.question.number]) for row in some}
-    if len(words) == 1 and all(" " in text for text in options[rows[0].question.number]) and len(rows) >= _BY_CHANCE:
+    labelled = [number for number, texts in options.items() if _count_up([option.text for option in texts])]
+    words = {tuple(option.text.split()[0] for option in row.question.options) for row in some}
+    if len(words) == 1 and all(" " in each.text for each in rows[0].question.options) and len(rows) >= _BY_CHANCE:
         labelled = list(options)
     if any(len(options[number]) > _BY_CHANCE for number in labelled) or 2 * len(labelled) >= len(rows):
         facts = f"{len(labelled):,} rows have options after letters; marks: labels cuts them"
@@ -347,6 +344,12 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         yield "signs", f"{telling:,} questions begin or end in what the right option is called, or name it alone"
     elif sign := _find_telltale(some):
         yield "signs", f"right or wrong options alone have {sign!r}"
+
+
+def _count_up(texts: Sequence[str]) -> bool:
+    """Return whether labels before some of the texts count up from the first."""
+    labels = [*filter(None, own_labels(texts))]
+    return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
 
 
 def tells_answer(row: Row) -> bool:
@@ -367,9 +370,10 @@ def tells_answer(row: Row) -> bool:
     return bool(called & right) or right in (lettered, named)
 
 
-def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
+def _find_unclean(row: Row) -> Iterator[str]:
     """Find what no reader would be shown: signs of a file, brackets around all options, and a context of few words."""
-    context, listed = row.question.context or "", "\n".join(options)
+    context, options = row.question.context or "", [option.text for option in row.question.options]
+    listed = "\n".join(options)
     for name, text in (("unclean", f"{row.question.stem}\n{context}\n{listed}"), ("unclean option", listed)):
         match = pattern(name, "(?m){}").search(text) if _SUSPECT.search(text) else None
         if match is not None:
