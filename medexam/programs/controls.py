@@ -34,7 +34,8 @@ class Control(dspy.Module):
 
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
-        return self.forward(question)
+        # DSPy warns of every `forward` that is called on an instance.
+        return Control.forward(self, question)
 
 
 def choose_at_random(spec: Any, *_: object) -> Control:
@@ -48,8 +49,10 @@ def choose_at_random(spec: Any, *_: object) -> Control:
 def choose_in_order(spec: Any, _: object, context: Any) -> Control:
     """Draw one stream of random numbers over a split in its order; none for a question that is none of it."""
     stream = random.Random(spec.seed)  # noqa: S311 - no secret
-    questions = context.needed("in_order", "the questions in their order")(spec.split)
-    choices = {question.key: stream.choice(question.option_numbers) for question in questions}
+    choices = {
+        question.key: stream.choice(question.option_numbers)
+        for question in context.needed("in_order", "the questions in their order")(spec.split)
+    }
     return Control(lambda question: choices.get(question.key))
 
 
