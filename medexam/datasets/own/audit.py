@@ -127,6 +127,8 @@ _COUNTING = re.compile(r"\s*([A-Za-z _-]{0,20}?)(\d{1,9})\s*")
 """What numbers a row, perhaps behind a word."""
 _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
+_FEW_ROWS = 8
+"""Rows from which on a value of a fifth of them is rare."""
 _BY_CHANCE = 3
 """Options of one row that may begin with letters in order, as species do."""
 _LONGEST_TOPIC, _LONGEST_CONSTANT = 6, 3
@@ -231,9 +233,15 @@ def _account_for(
         right = [ascii_uppercase[(questions[n].gold or 0) - 1] if n in questions else "" for n, _ in rows]
         return "ignored: says what the answer says" if right == texts else f"names options: {examples}"
     length = sum(len(text.split()) for text in texts) / len(texts)
-    is_flag = len(different) == 2 and any(text.strip().casefold() in NO_PICTURE for text in different)
+    rarest = min(Counter(texts).values())
+    says_no = any(text.strip().casefold() in NO_PICTURE for text in different)
+    is_flag = len(different) == 2 and (says_no or _FEW_ROWS <= len(texts) >= 5 * rarest)
     is_plain = "harmless" in kinds and not is_flag and words <= {*hints["harmless"], *hints["beside"]}
-    if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
+    outer = next(iter(draft.sample.filled(path.partition(".")[0])), None)
+    # Records beside the questions are no fact of each row.
+    are_records = isinstance(outer, list) and any(isinstance(each, Mapping) for each in outer)
+    is_constant = len(different) == 1 and len(rows) == len(draft.sample.rows) and not are_records
+    if is_constant and (length <= _LONGEST_CONSTANT or is_plain):
         return f"ignored: {different[0]:.40} in all rows"
     if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
         return "ignored: repeats what is shown"

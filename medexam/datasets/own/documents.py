@@ -39,7 +39,8 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
     node = _by_rows(node)
     nested = {name: child for name, child in node.items() if isinstance(child, (list, Mapping)) and child}
     lists = {name: child for name, child in node.items() if isinstance(child, list)}
-    parts = {name: child for name, child in nested.items() if _asks(child)} or lists or nested
+    asking = {name: child for name, child in nested.items() if _asks(child)}
+    parts = {name: child for name, child in asking.items() if _is_collection(child)} or asking or lists or nested
     are_records = not lists.keys() & parts and not all(map(_is_collection, parts.values()))
     firsts: list[Any] = [child if are_records else next(_records(child), {}) for child in parts.values()]
     if not parts or (len(parts) > 1 and not (all(parts.values()) and _are_alike(firsts))):
