@@ -387,7 +387,6 @@ def _find_unclean(row: Row) -> Iterator[str]:
         if match is not None:
             yield match[0]
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
-    yield from (text for text in (row.question.stem, *options) if text.count('"') % 2 and '"' in (text[0], text[-1]))
     yield from (text for text in options if "\n" in text and _LABELLED_LINE.search(text))
     last_words = {name.rpartition(" ")[2] for name in names}
     for line in f"{row.question.stem}\n{options[-1]}\n{context}".splitlines():

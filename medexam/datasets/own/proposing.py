@@ -7,7 +7,6 @@ spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -45,8 +44,8 @@ _ENOUGH_ROWS, _FEW_ANSWERS = 8, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
-_FEW_WORDS, _PASSAGE_WORDS, _TOPIC_WORDS = 5, 30, 6
-"""Words of a context on average, at least, and of one that may be a source; and of a topic, at most."""
+_FEW_WORDS, _TOPIC_WORDS = 5, 6
+"""Words of a context on average, at least; and of a topic, at most."""
 _MARKS = re.compile(r"(?:[A-Ja-j]|\d)(?:[\s,;|/]+(?:[A-Ja-j]|\d))*|[A-J]{2,5}")
 """What names options, or marks them, and is no answer in words."""
 _LONGEST_KEY = 60
@@ -309,14 +308,12 @@ def _check(draft: Proposal, field: str, column: str) -> str:
         except DatasetError:
             read = ()
         rows = [row for row in read if row.question.context]
-        bare = [replace(row, question=row.question.model_copy(update={"context": None})) for row in rows]
-        telling = sum(tells_answer(row) and not tells_answer(other) for row, other in zip(rows, bare, strict=True))
+        telling = sum(map(tells_answer, rows))
         if 2 * telling > len(rows):
             is_key = 4 * telling >= 3 * len(rows) and max(map(len, texts)) <= _LONGEST_KEY
             draft.agreeing += [column] if is_key else []
             return f"tells the right answer in {telling:,} of {len(rows):,} rows"
-        is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
-        is_other = words < (_PASSAGE_WORDS if is_source else _FEW_WORDS)
+        is_other = words < _FEW_WORDS
     elif field == "image":
         lists = any(isinstance(value, (list, tuple)) for value in draft.sample.filled(column))
         is_other = lists or {text.strip().casefold() for text in texts} <= {*NO_PICTURE, "true", "1", "yes", "1.0"}
