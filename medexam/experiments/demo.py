@@ -1,14 +1,15 @@
 """What `medexam demo` shows: the study's stored answers as run folders, and what it found in sentences.
 
-The package keeps which option each of fifteen runs chose of 1,020 questions. It keeps no replies, tokens or seconds.
-The runs are scored, compared and shown like any others, and no model is asked. The figures of the sentences are those
-of the paired tests and of no hand.
+The package keeps which option each of fifteen runs chose of 1,020 questions, and every call of the one with free
+replies, whose form decides. They are scored, compared and shown like any others, and no model is asked. The figures of
+the sentences are those of the paired tests and of no hand.
 """
 
 import csv
 import gzip
 import io
-from collections.abc import Mapping, Sequence
+import lzma
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ from medexam.tables import equals, percent
 from medexam.text import count_of, print_notice
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
+FREE, CALLS = "zero_shot en", SHIPPED / "study" / "zero_shot.jsonl.xz"
+"""The column of the free replies, and their predictions with all calls."""
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 _BASE = "zero_shot-guided"
 ASKED = "2026-11-20"
-"""The day on which the study was asked."""
+"""The day on which the study was asked; its free replies were asked on 2026-11-30."""
 DESCRIPTION = (
-    "These answers say which option was chosen. Prompts, replies, tokens and seconds were not stored: `medexam run "
-    "study` asks again and stores them, in some 2.5 hours on two processor cores."
+    "Of the free replies (zero_shot) every call is stored; the other answers say which option was chosen. `medexam run "
+    "study` asks all of them again, in some 2.5 hours on two processor cores."
 )
 
 
@@ -67,7 +70,8 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
             continue
         times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
         fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
-        predictions = (_predict(row["question"], row[column], same) for row in rows)
+        chosen = (_predict(row["question"], row[column], same) for row in rows)
+        predictions = _read_calls(same) if column == FREE else chosen
         runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
     return runs
 
@@ -77,6 +81,12 @@ def _predict(key: str, number: str, same: Mapping[str, Any]) -> Prediction:
     if number:
         return Prediction(question=key, status=Status.ANSWERED, answer=int(number), **same)
     return Prediction(question=key, status=Status.UNANSWERED, reason=Reason.UNPARSED, **same)
+
+
+def _read_calls(same: Mapping[str, Any]) -> Iterator[Prediction]:
+    with lzma.open(CALLS) as lines:
+        for line in lines:
+            yield Prediction.model_validate_json(line).model_copy(update=same)
 
 
 def study_sentences(runs: Sequence[StoredRun]) -> list[str]:

@@ -159,9 +159,8 @@ def test_the_readmes_example_prints_an_option(run_cells, drawn_cache, tmp_path: 
     assert int(said.splitlines()[-1]) in range(1, 6)
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "check"), [("python", 9, PAGE), pytest.param("dspy", 2, ROUTED, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "least", "check"), [("python", 9, PAGE), ("dspy", 2, ROUTED)])
 def test_every_snippet_of_a_page_runs(name, least, check, run_cells, drawn_cache, tmp_path, runs_dir) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
