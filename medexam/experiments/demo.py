@@ -5,13 +5,10 @@ replies, whose form decides. They are scored, compared and shown like any others
 the sentences are those of the paired tests and of no hand.
 """
 
-import csv
 import gzip
-import io
-import lzma
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.compare.result import Comparison
@@ -23,16 +20,14 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures import find_benchmark
 from medexam.measures.shown import signed
 from medexam.measures.verdicts import describe_views, find_case, turn
-from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions import Prediction
 from medexam.questions import AnySet
 from medexam.specs import build_cells, load_document
 from medexam.specs.identity import build_identity, digest
 from medexam.tables import equals, percent
 from medexam.text import count_of, print_notice
 
-ANSWERS = SHIPPED / "study" / "answers.csv.gz"
-FREE, CALLS = "zero_shot en", SHIPPED / "study" / "zero_shot.jsonl.xz"
-"""The column of the free replies, and their predictions with all calls."""
+ANSWERS = SHIPPED / "study" / "predictions.jsonl.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 _BASE = "zero_shot-guided"
 ASKED = "2026-11-20"
@@ -48,14 +43,15 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
 
     Raises `RunFolderError` where nothing can be written.
     """
-    with gzip.open(ANSWERS) as stream:
-        rows = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))
-    columns = [name for name in rows[0] if name not in ("question", "gold")]
+    answers = defaultdict[str, list[Prediction]](list)
+    with gzip.open(ANSWERS) as lines:
+        for prediction in map(Prediction.model_validate_json, lines):
+            answers[prediction.program].append(prediction)
     _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
-    experiment = digest({"name": "study", "columns": columns})
+    experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []
-    for place, (cell, column) in enumerate(zip(cells, columns, strict=True)):
+    for place, (cell, chosen) in enumerate(zip(cells, answers.values(), strict=True)):
         program, language = cell.program, cell.dataset.language
         if language not in items:
             items[language] = find_benchmark(cell.dataset).load(cell.dataset)
@@ -70,23 +66,9 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
             continue
         times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
         fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
-        chosen = (_predict(row["question"], row[column], same) for row in rows)
-        predictions = _read_calls(same) if column == FREE else chosen
+        predictions = (prediction.model_copy(update=same) for prediction in chosen)
         runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
     return runs
-
-
-def _predict(key: str, number: str, same: Mapping[str, Any]) -> Prediction:
-    """Make the prediction of a stored answer, the option's number; empty: no legal answer."""
-    if number:
-        return Prediction(question=key, status=Status.ANSWERED, answer=int(number), **same)
-    return Prediction(question=key, status=Status.UNANSWERED, reason=Reason.UNPARSED, **same)
-
-
-def _read_calls(same: Mapping[str, Any]) -> Iterator[Prediction]:
-    with lzma.open(CALLS) as lines:
-        for line in lines:
-            yield Prediction.model_validate_json(line).model_copy(update=same)
 
 
 def study_sentences(runs: Sequence[StoredRun]) -> list[str]:
@@ -123,9 +105,8 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     case, first = find_case(pair), pair.first
     p = f"p {equals(first.p_adjusted or 0.0)}"
     if case.result is None:
-        scored = f"{signed(first.difference)} points ({p})"
         views = describe_views(pair, comparison.statistics.measure, adjusted=True)
-        return f"{subject}: the form of the replies decides: {scored}, {views}."
+        return f"{subject}: the form of the replies decides; in points, {views}."
     if case.verdict == "not told apart":
         return f"{subject}: no difference shown ({signed(first.difference)} points, {p})."
     size = count_of(round(abs(100 * first.difference.value)), "point")
