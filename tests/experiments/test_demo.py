@@ -16,9 +16,8 @@ STUDY = locate_files("headqa_study", "en")[0].parent
 
 
 def test_what_ships_is_the_study_and_less_than_a_megabyte() -> None:
-    published = (ROOT / "bench/results/study.csv").read_bytes()
     assert sum(file.stat().st_size for file in STUDY.iterdir()) < 1_000_000
-    rows = list(csv.DictReader(published.decode().splitlines()))
+    rows = list(csv.DictReader((ROOT / "bench/results/study.csv").read_text(encoding="utf-8").splitlines()))
     stored = map(json.loads, gzip.decompress((STUDY / "predictions.jsonl.gz").read_bytes()).splitlines())
     chosen = [(each["program"], each["question"], str(each.get("answer", ""))) for each in stored]
     assert chosen == [(name, row["question"], row[name]) for name in [*rows[0]][2:] for row in rows]
@@ -42,10 +41,11 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
     assert "By their 95 % intervals 14 of 15 runs are above chance; random en is not shown to be." in page
     shown = Page(page)
     sentences = [text for text in shown.texts["p"] if text in said]
-    assert len(sentences) >= 6, "the page opens on what the command says"
-    assert shown.texts["p"].index(sentences[0]) == 2, "behind the version and what was asked"
+    # The page opens on what the command says, behind the version and what was asked.
+    assert len(sentences) >= 6
+    assert shown.texts["p"].index(sentences[0]) == 2
     asked = "You are an expert in specialized scientific and health disciplines."
-    assert any(asked in turn for turn in map(str, shown.data["turns"])), "prompts of the free replies"
+    assert any(asked in turn for turn in map(str, shown.data["turns"]))  # prompts of the free replies
     runs = json.loads(medexam("report", "demo", "--json")[1])
     assert [run["metrics"]["n"] for run in runs] == [1020] * 15
     study = (ROOT / "docs/study.md").read_text(encoding="utf-8")
