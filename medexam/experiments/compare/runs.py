@@ -222,13 +222,16 @@ def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: 
 def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
     """Map headers to what each run is called in that column: all in which the runs differ, so that no two are alike.
 
-    The program, model and data set; else the settings that differ, the experiment, and the run's folder.
+    The program, model and data set, or its language alone; else settings that differ, the experiment, and the folder.
     """
     rows = {"Program": [run.program for run in runs]}
     if len({run.model for run in runs} - {None}) > 1:
         rows["Model"] = [run.model or NONE for run in runs]
-    if len({run.record.cell.dataset.label for run in runs}) > 1:
-        rows["Data set"] = [run.record.cell.dataset.label for run in runs]
+    datasets = [run.record.cell.dataset for run in runs]
+    if len({dataset.label for dataset in datasets}) > 1:
+        is_language = len({(dataset.called, dataset.changes) for dataset in datasets}) == 1
+        labels = [dataset.language if is_language else dataset.label for dataset in datasets]
+        rows["Language" if is_language else "Data set"] = labels
     further: list[tuple[str, Callable[[], list[str]]]] = [
         ("Program", lambda: distinct_labels(rows["Program"], [run.record.cell for run in runs])),
         ("Experiment", lambda: [run.record.cell.name for run in runs]),
@@ -249,10 +252,7 @@ def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """
     rows = label_rows(runs)
     programs, folders = rows.pop("Program"), rows.pop("Run", [run.folder.name for run in runs])
-    datasets = [run.record.cell.dataset for run in runs]
-    columns = [*rows.values(), [" ".join([dataset.language, *dataset.changes]) for dataset in datasets]]
-    columns.sort(key=lambda cells: cells is rows.get("Data set"))
-    for more in chain.from_iterable(combinations(columns, size) for size in range(len(columns) + 1)):
+    for more in chain.from_iterable(combinations(rows.values(), size) for size in range(len(rows) + 1)):
         parts = zip(programs, *more, strict=True)
         names = [" ".join(part for part in each if part != NONE) for each in parts]
         if len(set(names)) == len(names):

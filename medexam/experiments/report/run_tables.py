@@ -205,5 +205,6 @@ def label_runs(runs: Sequence[StoredRun]) -> tuple[str, dict[str, list[str]]]:
     if len(models) == 1:
         title.append(models[0] + (f" (no model: {', '.join(controls)})" if controls else ""))
     if "Data set" not in labels:
-        title.append(runs[0].record.cell.dataset.label)
+        dataset = runs[0].record.cell.dataset
+        title.append(" ".join([dataset.called, *dataset.changes]) if "Language" in labels else dataset.label)
     return " · ".join(title), labels
