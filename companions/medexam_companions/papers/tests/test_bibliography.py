@@ -29,7 +29,7 @@ def test_it_cites_the_data_the_harness_and_what_ran_and_makes_nothing_up(medexam
     (folder / "environment.json").write_text(json.dumps(environment | {"engine": engine}))
     one = {"engine": "vllm", "name": "m", "hub_id": "some/Model_8B", "commit": commit}
     other = {"engine": "litellm", "name": "openai/gpt"}
-    models = {name: {"identity": identity, "since": "2026-11-20"} for name, identity in (("a", one), ("b", other))}
+    models = {name: {"identity": identity} for name, identity in (("a", one), ("b", other))}
     (folder / "models.json").write_text(json.dumps(models))
     _, text, err = medexam("report", folder, "--layout", "bibtex")
     hub = (r"title = {{some/Model\_8B}}", f"revision {commit}", "huggingface.co/some/Model_8B")
