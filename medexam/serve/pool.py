@@ -190,10 +190,10 @@ class ServerPool:
                 raise TransportError("the last server has left the registry, and no other has joined")
             await asyncio.sleep(TIMING.poll_s)
             await self.look_again()
-        ready = [server for server in self.servers.values() if server.is_ready()]
-        if ready:
-            return min(ready, key=lambda server: server.outstanding)
-        return min(self.servers.values(), key=lambda server: server.retry_at)
+        return min(
+            self.servers.values(),
+            key=lambda server: (0, server.outstanding) if server.is_ready() else (1, server.retry_at),
+        )
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int = 1) -> T:
         """Return what `send` returns for the least busy server; a curable failure is tried again, elsewhere or later.
@@ -247,10 +247,13 @@ class ServerPool:
 
         One that serves another model now is removed; if it was the last, `ConfigurationError` ends the run.
         """
+        seen = server.retry_at
         async with server.check_lock:
-            # Calls that waited for the lock find that the first one of them has verified it.
+            # Calls that waited for the lock share what the first one of them found: each look may take long.
             if not server.unverified:
                 return
+            if server.retry_at > seen:
+                raise TransportError(f"{_base(server)} is still silent")
             base = _base(server)
             try:
                 await self.check(server)
