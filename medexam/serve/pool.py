@@ -247,12 +247,12 @@ class ServerPool:
 
         One that serves another model now is removed; if it was the last, `ConfigurationError` ends the run.
         """
-        seen = server.retry_at
+        cooldown_end = server.retry_at
         async with server.check_lock:
             # Calls that waited for the lock share what the first one of them found: each look may take long.
             if not server.unverified:
                 return
-            if server.retry_at > seen:
+            if server.retry_at > cooldown_end:
                 raise TransportError(f"{_base(server)} is still silent")
             base = _base(server)
             try:
