@@ -15,7 +15,7 @@ from medexam.specs.experiment import CellSpec
 from medexam.specs.model import SAMPLING, ModelSpec
 from medexam.specs.programs.programs import describe
 
-IDENTITY_SCHEMA = 7
+IDENTITY_SCHEMA = 8
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 READER_VERSION = 3
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""

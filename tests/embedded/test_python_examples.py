@@ -1,7 +1,7 @@
 """The Python that readers find runs as it is printed: in README.md, in two pages of `docs`, and in the notebooks.
 
-Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed. The
-processes are forks of one that has imported what they import. A drawn model answers.
+Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed.
+Those of pages and notebooks are forks of one that has imported what they import. A drawn model answers.
 """
 
 import json
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -150,11 +149,14 @@ def run_cells() -> Iterator[Callable[..., str]]:
         forks.stdin.close()
 
 
-def test_the_readmes_example_prints_an_option(run_cells, drawn_cache, tmp_path: Path, runs_dir: Path) -> None:
+def test_the_readmes_example_prints_an_option(drawn_cache, tmp_path: Path, runs_dir: Path) -> None:
     _, example = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Python\n")
-    lines = example[: example.index("\n## ")].splitlines()
-    code = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
-    said = run_cells([code], "True", tmp_path, drawn_cache)
+    lines = [line for line in example[: example.index("\n## ")].splitlines() if line.startswith("    ")]
+    code = "\n".join(("import asyncio", "async def notebook():", *lines, "asyncio.run(notebook())"))
+    env = {**os.environ, "MEDEXAM_CACHE": str(drawn_cache), "OMP_NUM_THREADS": "1"}
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, check=True, capture_output=True, text=True
+    ).stdout
     assert "Against zero_shot" in said
     assert int(said.splitlines()[-1]) in range(1, 6)
 
