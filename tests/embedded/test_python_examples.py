@@ -1,7 +1,7 @@
 """The Python that readers find runs as it is printed: in README.md, in two pages of `docs`, and in the notebooks.
 
-Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed.
-Those of pages and notebooks are forks of one that has imported what they import. A drawn model answers.
+Each runs from top to bottom in a process of its own. Those of pages and notebooks run inside an event loop, as in a
+notebook, in forks of one that has imported what they import; Jupyter is not needed. A drawn model answers.
 """
 
 import json
@@ -44,8 +44,7 @@ for line in sys.stdin:
             # The streams of the parent know what kind of file they wrote to, which may be another kind.
             sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
             os.chdir(folder)
-            if cache:
-                os.environ["MEDEXAM_CACHE"] = cache
+            os.environ["MEDEXAM_CACHE"] = cache
             exec({script!r}, {{"cells": cells, "check": check}})
             code = 0
         except BaseException:
@@ -114,7 +113,7 @@ and Path("routing.html").is_file()
 
 
 @pytest.fixture(scope="module")
-def drawn_cache(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path) -> Path:
+def drawn_cache(tmp_path_factory, tiny_llama) -> Path:
     """A cache in which a drawn model is found as SmolLM2."""
     models = tmp_path_factory.mktemp("drawn") / "models"
     models.mkdir()
@@ -123,8 +122,8 @@ def drawn_cache(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path) -> P
 
 
 @pytest.fixture(scope="module")
-def run_cells() -> Iterator[Callable[..., str]]:
-    """`run_cells(cells, check, folder, cache=)`: run them in a fork, check how they end, and give what they print."""
+def run_cells() -> Iterator[Callable[..., None]]:
+    """`run_cells(cells, check, folder, cache)`: run them in a fork, and check how they end."""
     code = FORKS.format(script=SCRIPT)
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -137,26 +136,22 @@ def run_cells() -> Iterator[Callable[..., str]]:
         assert forks.stdin is not None
         assert forks.stdout is not None
 
-        def call(cells: list[str], check: str, folder: Path, cache: Path | None = None) -> str:
-            document = (cells, check, str(folder), cache and str(cache))
-            forks.stdin.write(json.dumps(document) + "\n")
+        def call(cells: list[str], check: str, folder: Path, cache: Path) -> None:
+            forks.stdin.write(json.dumps((cells, check, str(folder), str(cache))) + "\n")
             forks.stdin.flush()
             status, said = json.loads(forks.stdout.readline())
             assert status == 0, said[-3000:]
-            return said
 
         yield call
         forks.stdin.close()
 
 
-def test_the_readmes_example_prints_an_option(drawn_cache, tmp_path: Path, runs_dir: Path) -> None:
+def test_the_readmes_example_prints_an_option(drawn_cache, tmp_path, runs_dir) -> None:
     _, example = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Python\n")
-    lines = [line for line in example[: example.index("\n## ")].splitlines() if line.startswith("    ")]
-    code = "\n".join(("import asyncio", "async def notebook():", *lines, "asyncio.run(notebook())"))
-    env = {**os.environ, "MEDEXAM_CACHE": str(drawn_cache), "OMP_NUM_THREADS": "1"}
-    said = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, check=True, capture_output=True, text=True
-    ).stdout
+    lines = example.partition("\n## ")[0].splitlines()
+    code = "\n".join(line[4:] for line in lines if line.startswith("    "))
+    env = {**os.environ, "MEDEXAM_CACHE": str(drawn_cache)}
+    said = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=env, text=True)
     assert "Against zero_shot" in said
     assert int(said.splitlines()[-1]) in range(1, 6)
 
@@ -172,7 +167,7 @@ def test_every_snippet_of_a_page_runs(name, least, check, run_cells, drawn_cache
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.ipynb")))
-def test_a_notebook_runs(name: str, run_cells, drawn_cache: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs(name, run_cells, drawn_cache, tmp_path) -> None:
     folder = shutil.copytree(
         EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("runs", "proposed.yaml", "subject_first.py")
     )

@@ -121,7 +121,7 @@ def runs_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def uri(runs_dir: Path) -> str:
     """The MLflow store in the folder of the test's runs."""
-    return f"sqlite:///{runs_dir.resolve() / 'mlflow.db'}"
+    return f"sqlite:///{runs_dir.resolve()}/mlflow.db"
 
 
 @pytest.fixture
@@ -141,22 +141,21 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_engine(tiny_llama: Path) -> "Iterator[EmbeddedEngine]":
-    """The engine of `tiny_llama` that the tests of a worker share, in float32."""
-    from medexam.serve import EmbeddedEngine
-    from medexam.specs import ModelSpec
-
-    engine = EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32"))
-    yield engine
-    asyncio.run(engine.aclose())
+    """The engine of `tiny_llama` that the tests of a worker share."""
+    yield from _open_engine(path=tiny_llama)
 
 
 @pytest.fixture(scope="session")
 def smollm2_engine() -> "Iterator[EmbeddedEngine]":
-    """The one SmolLM2 that the tests of a worker share, in float32."""
+    """The one SmolLM2 that the tests of a worker share."""
+    yield from _open_engine()
+
+
+def _open_engine(**model: Path) -> "Iterator[EmbeddedEngine]":
     from medexam.serve import EmbeddedEngine
     from medexam.specs import ModelSpec
 
-    engine = EmbeddedEngine(ModelSpec(dtype="float32"))
+    engine = EmbeddedEngine(ModelSpec(dtype="float32", **model))
     yield engine
     asyncio.run(engine.aclose())
 

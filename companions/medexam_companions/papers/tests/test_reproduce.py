@@ -36,7 +36,7 @@ def corpus(tmp_path):
 @pytest.fixture
 def data():
     if not os.environ.get("MEDEXAM_DATA"):
-        pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
+        pytest.skip("MEDEXAM_DATA names no folder with headqa_v1/HEAD.json")
 
 
 NUMBERED = {
