@@ -15,7 +15,7 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 
-SPEC_HELP = "A YAML file, the name of a shipped experiment, suite or data set, or a table of your own questions."
+SPEC_HELP = "A YAML file, the name of a shipped experiment or data set, or a table of your own questions."
 OverridesOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -213,7 +213,7 @@ def plan(
 def _plan(
     specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
-    """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
+    """Plan specs, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, state_meaning
     from medexam.experiments.entry.carry_out import plan_spec
     from medexam.specs import parse_overrides
@@ -233,7 +233,7 @@ def _plan(
     if (excess := planned.describe_excess(settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
-        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
+        raise SpecError("--save writes one spec: give one SPEC, or leave --save out")
     if len(planned.entries) == 1 and (any(flags.values()) or settings.save is not None):
         state_meaning(*planned.entries[0], settings.save)
     return planned

@@ -68,7 +68,7 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     if spec.flow is not None:
         program = _build_flow(spec.flow, language, context)
     else:
-        build: Any = load_object(spec.builder, PROGRAMS) if spec.builder else _build_own
+        build: Any = load_object(spec.template["calls"], PROGRAMS) if spec.template else _build_own
         program = build(spec, language, context)
     if isinstance(program, AskingProgram):
         program.reading = spec.read_as
@@ -127,8 +127,7 @@ def _build_words(
         task = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(asked.kind, ExtractExplanation)
         program = task(asked, words, asked.budget(max_tokens))
     if step.cite is not None:
-        note = load_words(step.cite.files, language).parts["cite"]
-        return CitingPassages(program, finder, note)
+        return CitingPassages(program, finder, load_words(step.cite.files, language).parts["cite"])
     return BehindText(program, finder, *step.texts[:1]) if finder or step.texts else program
 
 

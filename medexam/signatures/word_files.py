@@ -180,8 +180,11 @@ def _read(form: type[T], source: str | Path, language: Language, key: str = "pro
     try:
         text = Path(source).read_bytes().decode() if file is None else file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        names = sorted(name.removesuffix(suffix) for name in files if name.endswith(suffix))
-        sets = [name for name in names if (key == "examples") == ("_examples" in f"{name}{suffix}")]
+        sets = sorted(
+            name.removesuffix(suffix)
+            for name in files
+            if name.endswith(suffix) and (key == "examples" or "_examples" not in name)
+        )
         raise SpecError(
             f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {', '.join(sets)}"
         ) from None
@@ -209,6 +212,6 @@ def validate_words(form: Any, text: str, source_name: str) -> Any:
     """Read the YAML `text` in a form; raises `SpecError` naming `source_name` and the place that is wrong."""
     # Each program of each cell reads the same few files.
     try:
-        return TypeAdapter(form).validate_python(parse_yaml(text, source_name))
+        return TypeAdapter(form).validate_python(tree := parse_yaml(text, source_name, lines=True))
     except ValidationError as error:
-        raise SpecError(f"{source_name}: {describe_faults(error)}") from None
+        raise SpecError(f"{'' if tree else f'{source_name}: '}{describe_faults(error, tree=tree)}") from None

@@ -17,5 +17,4 @@ from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.programs import ProgramSpec as ProgramSpec
-from .programs.programs import RetrievingSpec as RetrievingSpec
 from .retriever import RetrieverSpec as RetrieverSpec

@@ -55,6 +55,11 @@ class Spec(FrozenModel):
         """Return the hash of its JSON: a field may hold a list."""
         return hash(self.model_dump_json())
 
+    @classmethod
+    def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003
+        """Return the keys that such a part of a file may have; raises `ValueError` if it is no such part."""
+        return {field.alias or name for name, field in cls.model_fields.items()}
+
     @model_validator(mode="wrap")
     @classmethod
     def _read_keys(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
@@ -66,10 +71,10 @@ class Spec(FrozenModel):
         tree = {cls.other_names.get(name, name): value for name, value in values.items()}
         if len(tree) < len(values):
             raise ValueError("two keys are the same field: leave one of them out")
-        names = {field.alias or name for name, field in cls.model_fields.items()}
-        for name in tree:
-            if cls.model_config["extra"] == "forbid" and name not in names and name not in cls.model_fields:
-                raise PlacedError(str(name), "unknown key", names)
+        names = cls.keys_of(tree)
+        unknown = [str(name) for name in tree if name not in names]
+        if unknown and cls.model_config["extra"] == "forbid":
+            raise PlacedError(unknown[0], "unknown key", names)
         for name, field in cls.model_fields.items():
             kind = field.annotation
             kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
@@ -137,13 +142,48 @@ def short_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
+class SourceText(str):
+    """A text of a YAML file or a flag that knows its place there, which an error names."""
+
+    source: str
+
+    def __new__(cls, text: str, source: str = "") -> Self:
+        """Keep `source`, such as `study.yaml, line 3` or `--set`."""
+        sourced = super().__new__(cls, text)
+        sourced.source = source
+        return sourced
+
+
+_NO_PATH = SourceText("")
+
+
+class _SourceLoader(yaml.SafeLoader):
+    def construct_scalar(self, node: Any) -> Any:
+        """Return a scalar's text with its source."""
+        mark = node.start_mark
+        return SourceText(super().construct_scalar(node), f"{mark.name}, line {mark.line + 1}")
+
+
+yaml.SafeDumper.add_representer(SourceText, yaml.SafeDumper.represent_str)
+
+
+def find_source(tree: Any, place: str = "") -> str:
+    """Return where a part of a spec was written, or else the nearest part around it, with a colon; empty: nowhere."""
+    first = next(iter(tree), "") if isinstance(tree, Mapping) else tree
+    sources = [path.source for path, _ in walk(tree) if f"{place}.".startswith(f"{path}.") and path.source]
+    source = sources[-1] if sources else getattr(first, "source", "")
+    return f"{source}: " if source else ""
+
+
+def parse_yaml(text: str, where: str, *, numbered: bool = False, lines: bool = False) -> Any:
     """Parse the value of a YAML text: keys are texts, and each stands once, where PyYAML lets a second one replace it.
 
-    `numbered`: a key may be a whole number too. Raises `SpecError` with the line where it breaks.
+    `numbered`: a key may be a whole number too. `lines`: texts know theirs. Raises `SpecError` with the line where it
+    breaks.
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = (_SourceLoader if lines else yaml.SafeLoader)(text)
+        loader.name = where
         if (node := loader.get_single_node()) is None:
             return None
         _check_keys(node, where, ("str", "int") if numbered else ("str",), set())
@@ -192,20 +232,21 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """
     texts = ((path, value) for path, value in walk(tree) if isinstance(value, str))
     if secret := next((path for path, text in texts if hide_lookalikes(text) != text), None):
-        raise SpecError(f"{secret} looks like a secret, and specs are stored: {INSTEAD}")
+        raise SpecError(f"{find_source(tree, secret)}{secret} looks like a secret, and specs are stored: {INSTEAD}")
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise SpecError(describe_faults(error, model)) from None
+        raise SpecError(describe_faults(error, model, tree)) from None
 
 
-def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value in nested mappings and lists, behind its dotted path."""
+def walk(value: Any, path: SourceText = _NO_PATH) -> Iterator[tuple[SourceText, Any]]:
+    """Yield every value in nested mappings and lists, behind its dotted path, which knows where it was written."""
     if path:
         yield path, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for name, child in inner:
-        yield from walk(child, f"{path}.{name}" if path else str(name))
+        source = getattr(child, "source", "") or getattr(name, "source", path.source)
+        yield from walk(child, SourceText(f"{path}.{name}" if path else str(name), source))
 
 
 def takes_one(model: type[BaseModel], path: str) -> bool:
@@ -244,8 +285,10 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
             yield from _models(inner)
 
 
-def describe_faults(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
-    """Describe what is wrong with a `model`, or with what is written in a file, in one line."""
+def describe_faults(error: ValidationError, model: type[BaseModel] = BaseModel, tree: Any = None) -> str:
+    """Describe what is wrong with a `model`, or with what is written in a file, in one line; of a `tree` from a file
+    with its lines.
+    """
     faults = dict[str, str]()
     for item in error.errors():
         kind, fault = item["type"], item.get("ctx", {}).get("error")
@@ -270,6 +313,7 @@ def describe_faults(error: ValidationError, model: type[BaseModel] = BaseModel) 
             expected, value = _WANTED.get(kind, item["msg"]), item["input"]
             text = shorten("null" if value is None else repr(value), 100)
             faults[where] = f"{place}: {expected[0].lower()}{expected[1:]}, found {text}"
+        faults[where] = find_source(tree, place) + faults[where]
     return "; ".join(faults.values())
 
 

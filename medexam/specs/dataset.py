@@ -18,7 +18,7 @@ from pydantic import (
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, ships
 from medexam.questions import Discipline, Language
-from medexam.specs.base import ALTERATIONS, BENCHMARKS, Spec, part_name, part_of, short_name
+from medexam.specs.base import ALTERATIONS, BENCHMARKS, PlacedError, Spec, find_source, part_name, part_of, short_name
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
 from medexam.text import nearest
 
@@ -105,7 +105,7 @@ class ColumnsSpec(Spec):
 def _stated(field: str, value: Any) -> Any:
     """Return what a file says of a field: numbers of columns as names, and `null` as no column."""
     if value is None and field in _OPEN:
-        raise ValueError(f"{field} is open: choose what the line beside it offers, or leave {field} out")
+        raise PlacedError(field, f"{field} is open: choose what the line beside it offers, or leave {field} out")
     if value is None and field in ColumnsSpec.model_fields:
         return NOT_READ
     if isinstance(value, (list, tuple)):
@@ -364,6 +364,6 @@ def check_named(tree: Mapping[str, Any]) -> None:
     """Raise `SpecError` where a `dataset` part says much of the questions and not which they are."""
     if tree.get("name") is None and tree.get("kind") is None:
         raise SpecError(
-            f"dataset: it names no data set: set dataset.name, such as {SAMPLE.name} for the sample that ships, or "
-            "dataset.kind and dataset.path for questions of your own"
+            f"{find_source(tree)}dataset: it names no data set: set dataset.name, such as {SAMPLE.name} for the "
+            "sample that ships, or dataset.kind and dataset.path for questions of your own"
         )

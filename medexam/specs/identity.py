@@ -53,7 +53,9 @@ def build_identity(
         "program": describe(program),
         "reader_version": READER_VERSION,
     }
-    if program.asks_model:
+    if not program.asks_model:
+        others["words"] = words
+    else:
         facts |= {"model": dict(model or {}), "words": words, "prompts": prompts}
         others["request"] = _request(cell.model)
         others["models"] = {

@@ -1,14 +1,14 @@
-"""Specs from YAML files, alone or several in a suite, and from the command line's `--set key=value`."""
+"""Specs from YAML files, and from the command line's `--set key=value`."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from medexam.errors import SpecError
 from medexam.files import UnreadableError, decode
-from medexam.specs.base import Spec, parse_yaml
+from medexam.specs.base import SourceText, Spec, parse_yaml
 from medexam.specs.catalogue import CATALOGUE, find_added
 from medexam.text import nearest
 
@@ -18,7 +18,6 @@ SCHEMA = Path(__file__).with_name("spec.schema.json")
 """The JSON Schema of a spec, for editors; `docs_site/spec_schema.py` writes it from the classes of specs."""
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 _LIBRARY = Path(__file__).parents[1] / "experiments" / "library"
-_SUITES = _LIBRARY / "suites"
 
 
 def library_names() -> list[str]:
@@ -37,14 +36,13 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return dict(spec)
     name, path, shipped = str(spec), Path(spec), None
     if name == path.stem:
-        files = (_SUITES / f"{name}.yaml", _LIBRARY / f"{name}.yaml")
-        shipped = next((file for file in files if file.is_file()), None) or find_added("experiments").get(name)
+        shipped = own if (own := _LIBRARY / f"{name}.yaml").is_file() else find_added("experiments").get(name)
     if shipped is None and name in CATALOGUE and not path.exists():
         return {"name": name, "dataset": {"name": name}}
     try:
-        document = parse_yaml(decode((shipped or path).read_bytes()), name)
+        document = parse_yaml(decode((shipped or path).read_bytes()), name, lines=True)
     except FileNotFoundError:
-        shipped_names = [*library_names(), *sorted(path.stem for path in _SUITES.glob("*.yaml"))]
+        shipped_names = library_names()
         neighbours = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
         near = nearest(name, [*neighbours, *shipped_names, *CATALOGUE])
         choices = f"a YAML file, which `medexam init {name}` writes, a data set, or one of {', '.join(shipped_names)}"
@@ -80,37 +78,6 @@ def _placed(value: Any, folder: Path, key: str = "") -> Any:
     return value
 
 
-def load_entries(
-    specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Load specs by `read`, and those that a suite among them lists, each with what the suite sets in it.
-
-    Every key of a suite but `suite`, `name` and `description` is set in each of its experiments. An entry is a spec's
-    name or path, or a mapping with that under `spec` and keys that are set in this one.
-    """
-    for spec in specs:
-        document = read(spec)
-        if "suite" not in document:
-            yield document, {}
-            continue
-        folder = Path(spec).parent if isinstance(spec, str | Path) else Path()
-        if not isinstance(document["suite"], list) or not document["suite"]:
-            raise SpecError(f"suite: expected a list of specs, found {document['suite']!r}")
-        shared = {key: value for key, value in document.items() if key not in ("suite", "name", "description")}
-        for member in document["suite"]:
-            settings = {**shared, **(member if isinstance(member, Mapping) else {"spec": member})}
-            if not isinstance(name := settings.pop("spec", None), str):
-                raise SpecError(f"suite: {member!r} names no spec: give its name or path, alone or under `spec`")
-            entry = read(str(folder / name) if (folder / name).is_file() else name)
-            if "suite" in entry:
-                raise SpecError(f"suite: {name} is a suite itself: list its specs instead")
-            # A whole part replaces the spec's, whichever it names.
-            parts = {part: settings.pop(part) for part in ("program", "model") if part in settings}
-            if isinstance(axes := entry.get("matrix"), Mapping):
-                entry["matrix"] = {axis: values for axis, values in axes.items() if axis not in parts}
-            yield {**entry, **parts}, settings
-
-
 def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
     """Parse `["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
     overrides: dict[str, Any] = {}
@@ -121,7 +88,7 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
         key, text = path.strip(), text.strip()
         # A signature's types and commas are no YAML.
         is_text = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
-        overrides[key] = text if is_text else parse_yaml(text, f"--set {key}")
+        overrides[SourceText(key, "--set")] = text if is_text else parse_yaml(text, f"--set {key}")
     return overrides
 
 

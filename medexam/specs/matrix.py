@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.specs.base import Spec, takes_one, validate
+from medexam.specs.base import SourceText, Spec, find_source, takes_one, validate
 from medexam.specs.catalogue import SAMPLE
 from medexam.specs.dataset import check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
@@ -39,24 +39,31 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     tree = merge(document, overrides)
     experiment = validate(ExperimentSpec, tree)
     cells: list[CellSpec] = []
-    for values in itertools.product(*experiment.matrix.values()):
+    axes = tree.get("matrix", {})
+    for values in itertools.product(*axes.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})
-        changes = [pair for item in zip(experiment.matrix, values, strict=True) for pair in _changes(*item).items()]
+        changes = [pair for item in zip(axes, values, strict=True) for pair in _changes(*item).items()]
         for path, value in sorted(changes, key=lambda change: change[0].count(".")):
             put(cell, path, copy.deepcopy(value))
         cells.append(validate(CellSpec, cell))
         if isinstance(cell.get("dataset"), Mapping):
             check_named(cell["dataset"])
-        cells[-1].check_fit()
+        try:
+            cells[-1].check_fit()
+        except SpecError as error:
+            raise SpecError(f"{find_source(cell, 'program.kind')}{error}") from None
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
-            raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
+            raise SpecError(
+                f"{find_source(tree, 'matrix')}matrix: cells {first + 1} and {second + 1} are the same run; remove one"
+            )
     return experiment, cells
 
 
 def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     """Return the document that says by itself what `document` says under `overrides`; raises as `build_cells` does."""
-    tree: Tree = {"program": "zero_shot", **copy.deepcopy(dict(document))}
+    tree: Tree = copy.deepcopy(dict(document))
+    tree.setdefault("program", "zero_shot")
     axes = tree.pop("matrix", None) or {}
     if any(path.split(".")[0] == "matrix" for path in overrides):
         raise SpecError("--set matrix: give the key itself a list, such as --set dataset.language=[en, es]")
@@ -67,13 +74,17 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     tree |= {path: _spell_out(path, part) for path, part in tree.items() if not isinstance(part, list)}
     if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
         tree["dataset"] = {"name": SAMPLE.name}
-    changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
+    changes: Tree = {
+        SourceText(path, getattr(item[0], "source", "")): value
+        for item in overrides.items()
+        for path, value in _flatten(*item, tree, _paths(axes))
+    }
     _change_kind(tree, axes, str(changes.get("program.kind")))
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=lambda change: change[0].count(".")):
         if isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and takes_one(CellSpec, path):
-            axes[path] = value
+            _assign(axes, path, value)
             continue
         axes.pop(path, None)
         if any(f"{path}.".startswith(f"{varied}.") for varied in _paths(axes)):
@@ -93,7 +104,14 @@ def put(tree: Tree, path: str, value: Any) -> None:
         if not isinstance(child, dict):
             raise SpecError(f"{path}: {key} is {child!r}, which has no key {leaf!r}")
         tree = child
-    tree[leaf] = value
+    _assign(tree, SourceText(leaf, getattr(path, "source", "")), value)
+
+
+def _assign(tree: Tree, key: str, value: Any) -> None:
+    """Set a value in its place under this very key, which knows where it was written."""
+    entries = {**tree, key: value}
+    tree.clear()
+    tree.update((key if name == key else name, entry) for name, entry in entries.items())
 
 
 def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iterator[tuple[str, Any]]:

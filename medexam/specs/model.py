@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_live_name, load_object
-from medexam.specs.base import ENGINES, INSTEAD, Spec, part_of, short_name, walk
+from medexam.specs.base import ENGINES, INSTEAD, Spec, find_source, part_of, short_name, walk
 from medexam.text import nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
@@ -196,7 +196,7 @@ class ModelSpec(Spec):
 
 def read_model(text: str) -> dict[str, Any]:
     """Return the fields of the model that `text` means; raises `SpecError`, listing every form, if it means none."""
-    text = text.strip()
+    source, text = find_source(text), text.strip()
     engines = (*get_args(EngineName), *added_names(ENGINES))
     profiles = [path.stem for path in sorted(_PROFILES.glob("*.yaml"))]
     if text in engines or (_OWN.fullmatch(text) and not text.startswith((REGISTRY, "hf:"))):
@@ -214,7 +214,7 @@ def read_model(text: str) -> dict[str, Any]:
         return {"engine": "litellm", "name": text}
     near = f"./{text}" if Path(text).exists() else nearest(text, [*engines, *profiles])
     raise SpecError(
-        f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"
+        f"{source}model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"
         "give PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "
         "hf:ORGANISATION/NAME, a profile of `medexam serve --list`, or an engine"
     )

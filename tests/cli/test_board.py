@@ -1,29 +1,20 @@
-"""A suite and several specs in one command, and the board of models over their benchmarks."""
+"""Several specs in one command, and the board of models over their benchmarks."""
 
 import json
 
 import pytest
 import yaml
 
-SUITE = {
-    "name": "mine",
-    "suite": [
-        {"spec": "headqa_sample", "name": "en"},
-        {"spec": "beside.yaml", "dataset.language": "es"},
-        {"spec": "headqa_sample", "name": "early", "dataset.years": [2013]},
-    ],
-    "dataset.limit": 30,
-}
+BENCHMARKS = {"en": {}, "es": {"language": "es"}, "early": {"years": [2013]}}
 
 
 @pytest.fixture
-def suite(tmp_path):
-    """A suite of three benchmarks in a folder of its own."""
-    folder = tmp_path / "specs"
-    folder.mkdir()
-    (folder / "beside.yaml").write_text("name: es\ndataset: headqa_sample\n")
-    (folder / "mine.yaml").write_text(yaml.safe_dump(SUITE))
-    return folder / "mine.yaml"
+def benchmarks(tmp_path):
+    """Specs of three benchmarks."""
+    for name, part in BENCHMARKS.items():
+        spec = {"name": name, "dataset": {"name": "headqa_sample", "limit": 30, **part}}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(spec))
+    return [tmp_path / f"{name}.yaml" for name in BENCHMARKS]
 
 
 @pytest.fixture
@@ -38,9 +29,9 @@ def board(medexam):
     return call
 
 
-def test_two_models_on_three_benchmarks_end_in_one_board_and_latex(medexam, board, suite, tmp_path) -> None:
+def test_two_models_on_three_benchmarks_end_in_one_board_and_latex(medexam, board, benchmarks, tmp_path) -> None:
     for kind in ("longest", "random"):
-        code, out, err = medexam("run", suite, "--set", f"program.kind={kind}")
+        code, out, err = medexam("run", *benchmarks, "--set", f"program.kind={kind}")
         assert (code, "Leaderboard" in out) == (0, True), err
     document = board("--latex", "b.tex", "--markdown", "b.md")
     assert (len(document["columns"]), [row["missing"] for row in document["rows"]]) == (3, [[], []])
@@ -53,19 +44,21 @@ def test_two_models_on_three_benchmarks_end_in_one_board_and_latex(medexam, boar
     assert r"\toprule" in (tmp_path / "b.tex").read_text()
     text = (tmp_path / "b.md").read_text()
     assert all(words in text for words in (*protocols, "| longest |"))
-    cells = json.loads(medexam("plan", suite, "--set", "program.kind=longest", "--json")[1])
+    cells = json.loads(medexam("plan", *benchmarks, "--set", "program.kind=longest", "--json")[1])
     assert [cell["owed"] for cell in cells] == [0, 0, 0], "what is there is not asked again"
 
 
-def test_a_run_that_two_specs_plan_is_asked_once_and_set_changes_all_specs_of_a_suite(medexam) -> None:
+def test_a_run_that_two_specs_plan_is_asked_once_and_set_changes_all_specs(medexam, benchmarks) -> None:
     changes = ("--set", "program.kind=longest", "--json")
     assert len(json.loads(medexam("plan", "headqa_sample", "headqa_sample", *changes)[1])) == 1
-    assert {cell["program"] for cell in json.loads(medexam("plan", "sample_suite", *changes)[1])} == {"longest"}
+    assert {cell["program"] for cell in json.loads(medexam("plan", *benchmarks, *changes)[1])} == {
+        "longest"
+    }
 
 
-def test_a_missing_score_is_named_and_not_ranked(medexam, board, suite) -> None:
-    medexam("run", suite, "--set", "program.kind=longest")
-    medexam("run", suite, "--set", "program.kind=blind")
+def test_a_missing_score_is_named_and_not_ranked(medexam, board, benchmarks) -> None:
+    medexam("run", *benchmarks, "--set", "program.kind=longest")
+    medexam("run", *benchmarks, "--set", "program.kind=blind")
     medexam("run", "headqa_sample", "--set", "program.kind=random", "--limit", 30)
     rows = {row["name"]: row for row in board()["rows"]}
     assert (rows["random"]["mean_rank"], len(rows["random"]["missing"])) == (None, 2)

@@ -144,7 +144,7 @@ def test_a_prompt_file_says_whose_turn_instructions_are(turns, tmp_path) -> None
     assert turns("few_shot", prompt=str(path))[:2] == [("system", ""), ("user", "Choose.")]
     assert turns("zero_shot", prompt=str(path)) == [("system", "Choose."), ("user", ASKED)]
     path.write_text("en: {zero_shot: {turn: assistant, instructions: Choose.}}")
-    with pytest.raises(SpecError, match=r"mine\.yaml: en\.zero_shot\.turn: input should be 'system' or 'user'"):
+    with pytest.raises(SpecError, match=r"mine\.yaml, line 1: en\.zero_shot\.turn: input should be 'system' or 'user'"):
         turns("zero_shot", prompt=str(path))
 
 

@@ -1,25 +1,14 @@
 """A kind of program with a key of its own, `{kind: nth, place: 2}`: the option at a place."""
 
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import Any
 
 import dspy
 
 from medexam.programs import ProgramContext, ProgramOutput
-from medexam.specs import ProgramSpec
 
-
-class NthSpec(ProgramSpec):
-    """Choose the option at a place, without a model."""
-
-    builder: ClassVar[str] = "medexam_toys.kind:build"
-    kind: Literal["nth"] = "nth"
-    place: int = 1
-    """From 1; behind the last option nothing is chosen."""
-
-    @property
-    def label_words(self) -> list[str]:
-        """Name the place in tables."""
-        return [str(self.place)]
+NTH = Path(__file__).with_name("nth.yaml")
+"""The kind's file, which the entry point names."""
 
 
 class Nth(dspy.Module):
@@ -39,6 +28,6 @@ class Nth(dspy.Module):
         return self.forward(question)
 
 
-def build(spec: NthSpec, _language: str, _context: ProgramContext) -> dspy.Module:
+def build(spec: Any, _language: str, _context: ProgramContext) -> dspy.Module:
     """Build the program of a spec."""
     return Nth(spec.place)

@@ -214,8 +214,8 @@ def run(
 ) -> Runs:
     """Run an experiment, or continue it where it stopped; what is answered already is not asked again.
 
-    `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`. It may
-    be a suite too, or a list of specs: all are asked in one plan, and `Runs.board` ranks the models over them.
+    `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`. Of
+    a list of specs all are asked in one plan, and `Runs.board` ranks the models over them.
     `program`, `model` and `dataset` replace those parts: a spec, or a text such as `"few_shot"`; a list makes a run of
     each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
     keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,

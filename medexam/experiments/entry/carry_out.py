@@ -16,7 +16,7 @@ from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
 from medexam.specs.base import Spec
-from medexam.specs.loading import SpecSource, load_entries
+from medexam.specs.loading import SpecSource
 from medexam.text import print_notice
 
 if TYPE_CHECKING:
@@ -64,17 +64,17 @@ def plan_spec(
     only_look: bool = False,
     **settings: Any,
 ) -> Plan:
-    """Plan what running a spec, a suite or several of them under `overrides` would do, as `plan_experiment` does under
-    the `settings`; a run that two of them plan is in it once.
+    """Plan what running a spec or several of them under `overrides` would do, as `plan_experiment` does under the
+    `settings`; a run that two of them plan is in it once.
 
     `change` makes of each document the one that is meant, and what is set in it by dotted keys. Unless `only_look`,
     raises what `Plan.check_ready` does.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     entries = list[tuple[Document, Document]]()
-    for entry, shared in load_entries(sources, _read_spec):
-        document, changes = change(entry)
-        entries.append((document, {**shared, **changes, **overrides}))
+    for source in sources:
+        document, changes = change(_read_spec(source))
+        entries.append((document, {**changes, **overrides}))
     if not entries:
         raise SpecError("no spec is given: give one or more")
     from medexam.experiments.plan.planner import plan_experiment

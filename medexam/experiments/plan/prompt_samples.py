@@ -172,8 +172,6 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """
     words: dict[str, Any] = {}
     asking = program.asking
-    if program.kind in asking.codes:
-        words["source"] = hash_source(program.kind, PROGRAMS)
     if ":" in (asking.adapter or ""):
         words["adapter"] = hash_source(str(asking.adapter), ADAPTERS)
     if program.loads is not None:
@@ -195,6 +193,8 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
             "asked_with": {part.name: _step_words(part, language) for part in parts},
             "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in flow.combining_code},
         }
+    elif asking.codes:
+        words["source"] = hash_source(asking.codes[0], PROGRAMS)
     return words
 
 

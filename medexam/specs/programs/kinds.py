@@ -4,30 +4,42 @@ A strategy is a file: one of `specs/kinds`, one that a spec names (`./mine.yaml`
 package names in the entry point group `medexam.kinds`. A file has `help`, `asks` (whose settings a spec may set too:
 `reply`, `likelihood`, `task` or `module`), `parameters`, and `steps` in which `$name` stands for what a parameter is. A
 step with `only: {name: value}` is there if the parameter has that value, or one of a list of values; `set` stands for
-any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`. A file of a
-kind that is code names what builds it by `calls`, in place of `asks` and `steps`; `answers: any` says that it answers
-questions of any form, and `label` what tables call it.
+any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`.
 
-Any other kind that is code is a `ProgramSpec` that an entry point of the group `medexam.programs` names.
+A file of a kind that is code names what builds it by `calls`, in place of `asks` and `steps`: `package.module:function`
+of its spec, the language of the questions and a `ProgramContext`. `answers` lists the forms of questions that it
+answers, by default numbered options; `any` is all. With a parameter `retriever` it looks up passages where these are
+numbered options; `reads` is what a local model, the parameter `reader`, finds in texts, as its entry point is called;
+`label` is what tables call it.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, create_model, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from medexam.errors import SpecError
-from medexam.plugins import added_names, is_own_name, load_object
+from medexam.plugins import added_names, is_own_name, load_object, ships
 from medexam.questions import Language
-from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, holds, parse_yaml
+from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml
 from medexam.specs.dataset import STORED, Split
-from medexam.specs.programs.needs import Asking, PositiveInt
-from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec, RetrievingSpec
+from medexam.specs.programs.needs import Asking, PositiveInt, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec
 from medexam.specs.programs.steps import Step
-from medexam.specs.programs.words import LABELS, TAKES, WordsSpec
+from medexam.specs.programs.words import TAKES, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]
@@ -100,7 +112,12 @@ class KindSpec(ProgramSpec):
     @cached_property
     def flow(self) -> FlowSpec:
         """The steps that it is."""
-        return FlowSpec.model_validate(self.document)
+        try:
+            return FlowSpec.model_validate(self.document)
+        except ValidationError as error:
+            if not self.kind.endswith(".yaml"):
+                raise
+            raise ValueError(describe_faults(error, FlowSpec, self.document)) from None
 
     @property
     def asking(self) -> Asking:
@@ -111,15 +128,24 @@ class KindSpec(ProgramSpec):
         """Return the tokens a reply may have."""
         return self.flow.budget(of_model)
 
+
+class CodeSpec(ProgramSpec):
+    """Base of the kinds that files are which name code."""
+
     @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        own = [
-            parameter["label"].format(Path(value).name if parameter["type"] == "file" else value)
-            for name, parameter in self.template["parameters"].items()
-            if name not in LABELS and "label" in parameter and (value := self._set.get(name)) is not None
-        ]
-        return [*super().label_words, *own]
+    def asking(self) -> Asking:
+        """What it takes: its passages, and the model that reads them."""
+        template, fields = self.template, dict(self)
+        answers = _fill(template.get("answers", [{"form": "choice"}]), fields)
+        forms = None if answers == "any" else tuple(answer["form"] for answer in answers)
+        is_shipped = template["calls"].startswith("medexam.") or ships(self.kind, KIND_FILES)
+        asking = Asking(forms, codes=() if is_shipped else (template["calls"],))
+        if fields.get("retriever") and forms == ("choice",):
+            asking = replace(asking, retrieval=RetrievalSettings.of(self))
+        if reads := template.get("reads"):
+            reader = ReaderSettings(reads, fields["reader"], fields["revision"], fields.get("answer_tokens"))
+            asking = replace(asking, local_reader=reader)
+        return asking
 
 
 def _fill(part: Any, values: Mapping[str, Any]) -> Any:
@@ -149,9 +175,11 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _read_kind(path: Path, kind: str) -> type[ProgramSpec]:
+def _read_kind(kind: str) -> type[ProgramSpec]:
+    is_file = kind.endswith(".yaml")
+    path: Path = Path(kind).expanduser().absolute() if is_file else load_object(kind, KIND_FILES)
     try:
-        return _make_kind(path, kind, path.stat().st_mtime_ns)
+        return _make_kind(path, str(path) if is_file else kind, path.stat().st_mtime_ns)
     except OSError as error:
         raise SpecError(f"program.kind {path}: cannot read it: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError) as error:
@@ -163,9 +191,9 @@ def _read_kind(path: Path, kind: str) -> type[ProgramSpec]:
 
 @lru_cache(maxsize=256)
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
-    template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    template = parse_yaml(path.read_text(encoding="utf-8"), str(path), lines=kind.endswith(".yaml"))
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
-    own = ("calls", "answers", "label") if calls else ("asks", "steps")
+    own = ("calls", "answers", "label", "reads") if calls else ("asks", "steps")
     if others := template.keys() - {"help", "parameters", *own}:
         raise KeyError(*others)
     fields: Tree = {"kind": (Literal[kind], kind)}
@@ -177,11 +205,11 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
     title = "".join(word.capitalize() for word in path.stem.split("_"))
-    base = KindSpec if not calls else RetrievingSpec if "retriever" in parameters else ProgramSpec
+    base = CodeSpec if calls else KindSpec
     make: Any = create_model  # type checkers know no class that is made of a file
     spec: type[ProgramSpec] = make(f"{title}Kind", __base__=base, __doc__=template["help"], **fields)
     kind_class: Any = spec
-    kind_class.template, kind_class.builder = template, calls
+    kind_class.template = template
     _ = calls or template["steps"]
     return spec
 
@@ -204,7 +232,7 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 KINDS: Mapping[str, type[ProgramSpec]] = {
-    **{path.stem: _read_kind(path, path.stem) for path in _FILES},
+    **{path.stem: _make_kind(path, path.stem, 0) for path in _FILES},
     "flow": FlowSpec,
 }
 """Kind of program of this package -> its spec."""
@@ -217,22 +245,15 @@ def find_kind(kind: str) -> type[ProgramSpec] | None:
     """
     if kind in KINDS:
         return KINDS[kind]
-    if kind.endswith(".yaml"):
-        path = Path(kind).expanduser().absolute()
-        return _read_kind(path, str(path))
-    if kind in added_names(KIND_FILES):
-        return _read_kind(load_object(kind, KIND_FILES), kind)
-    part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
-    return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
+    return _read_kind(kind) if kind.endswith(".yaml") or kind in added_names(KIND_FILES) else None
 
 
 def all_kinds() -> dict[str, type[ProgramSpec]]:
     """Return every kind that has a name, those of this package first, with its spec; without those that do not load."""
     kinds = dict(KINDS)
-    for kind in (*added_names(PROGRAMS), *added_names(KIND_FILES)):
+    for kind in added_names(KIND_FILES):
         with suppress(SpecError):
-            if (spec := find_kind(kind)) is not None:
-                kinds.setdefault(kind, spec)
+            kinds.setdefault(kind, _read_kind(kind))
     return kinds
 
 

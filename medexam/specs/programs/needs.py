@@ -79,6 +79,11 @@ class RetrievalSettings:
     query_language: Language | None
     """The language of the queries; None: that of the questions."""
 
+    @classmethod
+    def of(cls, spec: Any) -> "RetrievalSettings":
+        """Return those of a program that has these fields."""
+        return cls(spec.retriever, spec.k, spec.query, spec.query_language)
+
 
 @dataclass(frozen=True)
 class ReaderSettings:

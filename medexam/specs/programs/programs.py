@@ -21,7 +21,6 @@ from medexam.specs.programs.needs import (
     EngineNeeds,
     PositiveInt,
     Query,
-    ReaderSettings,
     RetrievalSettings,
 )
 from medexam.specs.programs.steps import BY, COMBINE, Step, Steps, check_fields, walk_steps
@@ -47,18 +46,13 @@ class ProgramSpec(Spec):
     if TYPE_CHECKING:
         kind: str  # A field of each kind's own, after those that it inherits.
 
-    builder: ClassVar[str] = ""
-    """What builds the program of a kind that is code, as `package.module:function`: of its spec, the language of the
-    questions and a `ProgramContext`."""
-
     template: ClassVar[Mapping[str, Any]] = {}
     """The file of a kind that is one."""
 
     @property
     def asking(self) -> Asking:
         """What it asks and takes."""
-        codes = (self.kind,) if self.builder and not self.builder.startswith("medexam.") else ()
-        return Asking(None, codes=codes) if self.template.get("answers") == "any" else Asking(codes=codes)
+        return Asking()
 
     @property
     def flow(self) -> "FlowSpec | None":
@@ -86,6 +80,10 @@ class ProgramSpec(Spec):
             differs = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
             if value is not None and differs and (name != "context" or value == "stem_and_options"):
                 words.append(LABELS[name].format(_short(value)))
+        for name, parameter in self.template.get("parameters", {}).items():
+            value = getattr(self, name)
+            if name not in LABELS and "label" in parameter and value not in (None, fields[name].default):
+                words.append(parameter["label"].format(_short(value) if parameter["type"] == "file" else value))
         return words
 
     @property
@@ -131,33 +129,6 @@ def describe(value: Any) -> Any:
     return [describe(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
-class RetrievingSpec(ProgramSpec):
-    """Base of the programs that look up passages for each question, and may have a local model read them."""
-
-    finds: ClassVar[str] = ""
-    """What a local model, the field `reader`, finds in a text, as its entry point is called; empty: none reads."""
-    retriever: RetrieverSpec | None = RetrieverSpec()
-    """What passages are looked up by; None looks up none."""
-    k: PositiveInt = 2
-    """Passages a question; the paper's 2."""
-    query: Query = "stem"
-    """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
-    query_language: Language | None = None
-    """Look up the same question in this language, found by its key; None: the language that is asked."""
-
-    @property
-    def asking(self) -> Asking:
-        """What it takes: its passages, none without a retriever, and the model that reads them."""
-        asking, spec = super().asking, dict(self)
-        if self.retriever is not None:
-            retrieval = RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
-            asking = replace(asking, retrieval=retrieval)
-        if self.finds:
-            reader = ReaderSettings(self.finds, spec["reader"], spec["revision"], spec.get("answer_tokens"))
-            asking = replace(asking, local_reader=reader)
-        return asking
-
-
 class ModuleSpec(ProgramSpec):
     """Base of the programs that call a DSPy module with a question's fields, or a step's signature."""
 
@@ -194,7 +165,7 @@ class ModuleSpec(ProgramSpec):
         return self.max_tokens or (512 if of_model is None else of_model)
 
 
-class OwnSpec(ModuleSpec, RetrievingSpec):
+class OwnSpec(ModuleSpec):
     """A `dspy.Module` class, or a function that returns a module, from the user's own code.
 
     `passages` is one of the fields that it may take if it looks some up.
@@ -204,6 +175,12 @@ class OwnSpec(ModuleSpec, RetrievingSpec):
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     retriever: RetrieverSpec | None = None
     """None looks up no passages."""
+    k: PositiveInt = 2
+    """Passages a question; the paper's 2."""
+    query: Query = "stem"
+    """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
+    query_language: Language | None = None
+    """Look up the same question in this language, found by its key; None: the language that is asked."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
     plain: bool = False
@@ -212,7 +189,8 @@ class OwnSpec(ModuleSpec, RetrievingSpec):
     @property
     def asking(self) -> Asking:
         """What it asks: that of every module, or plain texts alone."""
-        own = replace(super().asking, codes=(self.kind,))
+        retrieval = RetrievalSettings.of(self) if self.retriever else None
+        own = replace(super().asking, codes=(self.kind,), retrieval=retrieval)
         return replace(own, engine_needs=EngineNeeds(plain=True)) if self.plain else own
 
     @property

@@ -18,7 +18,6 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    ModelWrapValidatorHandler,
     StringConstraints,
     Tag,
     model_validator,
@@ -125,7 +124,7 @@ class Step(VariantSpec):
     ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)] | None = None
     """Ask a DSPy signature such as `question, options, passages -> answer: int`: what is read among the fields, and
     what is written."""
-    use: "AnyProgram | None" = None
+    use: Annotated["AnyProgram | None", BeforeValidator(lambda value: as_program(value))] = None
     """Let any program answer, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps; it
     writes `answer`, and `rationale` if it reasons."""
     retrieve: FieldName | None = None
@@ -210,19 +209,17 @@ class Step(VariantSpec):
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
     and the branches' predictions; None: each branch writes names of its own."""
 
-    @model_validator(mode="wrap")
     @classmethod
-    def _read_step(cls, step: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        if isinstance(step, Step):
-            return read(step)
-        names = [name for name in STEPS if isinstance(step, Mapping) and step.get(name) is not None]
+    def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:
+        """Return the keys that such a step has."""
+        names = [name for name in STEPS if tree.get(name) is not None]
         if len(names) != 1:
-            step_text = " and ".join(names) if names else repr(step)[:60]
-            raise ValueError(f"a step is one of {', '.join(STEPS)}, found {step_text}")
-        cls.check_keys(step, (*names, *STEPS[names[0]]))
-        if "do" in STEPS[names[0]] and "do" not in step:
+            raise ValueError(
+                f"a step is one of {', '.join(STEPS)}, found {' and '.join(names) if names else repr(tree)[:60]}"
+            )
+        if "do" in STEPS[names[0]] and "do" not in tree:
             raise PlacedError("do", "is missing")
-        return read({**step, "use": as_program(step["use"])} if "use" in step else step)
+        return (*names, *STEPS[names[0]])
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -249,11 +246,6 @@ class Step(VariantSpec):
     def step(self) -> str:
         """The key that names it."""
         return next(name for name in STEPS if getattr(self, name) is not None)
-
-    @property
-    def own(self) -> Collection[str]:
-        """The keys that such a step has."""
-        return (self.step, *STEPS[self.step])
 
     @property
     def asks(self) -> bool:

@@ -49,17 +49,12 @@ class VariantSpec(Spec):
     @property
     def own(self) -> Collection[str]:
         """The keys that it has."""
-        raise NotImplementedError
+        fields = type(self).model_fields.items()
+        return self.keys_of({field.alias or name: getattr(self, name) for name, field in fields})
 
     @model_serializer(mode="wrap")
     def _dump_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in dump(self).items() if name in self.own}
-
-    @staticmethod
-    def check_keys(keys: Collection[str], own: Collection[str]) -> None:
-        """Raise `PlacedError` for a key that it does not have."""
-        if unknown := next((key for key in keys if key not in own), None):
-            raise PlacedError(str(unknown), "unknown key", own)
 
 
 class WordsSpec(VariantSpec):
@@ -123,19 +118,15 @@ class WordsSpec(VariantSpec):
     def _read_words(cls, words: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(words, str):
             words = {"group": words} if words in SIDE_WORDS else {"kind": words}
-        if not isinstance(words, Mapping):
-            return read(words)
-        words = {"kind": "aside", **words}
-        if words["kind"] not in WORDS:
-            names = ", ".join([*WORDS, *SIDE_WORDS])
-            raise PlacedError("kind", f"no words are called {words['kind']!r}: the choices are {names}")
-        cls.check_keys(words, ("kind", *TAKES[WORDS[words["kind"]]["asks"]]))
-        return read(words)
+        return read({"kind": "aside", **words} if isinstance(words, Mapping) else words)
 
-    @property
-    def own(self) -> Collection[str]:
-        """The keys that these words have."""
-        return ("kind", *TAKES[self.asks])
+    @classmethod
+    def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:
+        """Return the keys that such words have."""
+        if tree["kind"] not in WORDS:
+            names = ", ".join([*WORDS, *SIDE_WORDS])
+            raise PlacedError("kind", f"no words are called {tree['kind']!r}: the choices are {names}")
+        return ("kind", *TAKES[WORDS[tree["kind"]]["asks"]])
 
     @property
     def asks(self) -> str:

@@ -37,16 +37,16 @@ def test_a_list_makes_a_run_of_each(ask) -> None:
         runs["zero_shot"]
 
 
-def test_a_suite_and_several_specs_are_one_plan_and_one_board(ask, scripted, runs_dir) -> None:
-    longest = ask("sample_suite", program="longest", model=None)
+def test_several_specs_are_one_plan_and_one_board(ask, scripted, runs_dir) -> None:
+    specs = ["headqa_sample", {"name": "spanish", "dataset": {"name": "headqa_sample", "language": "es"}}]
+    longest = ask(specs, program="longest", model=None)
     assert len(longest) == len({run.id for run in longest}) > 1
-    both = [*longest, *ask("sample_suite", program="random", model=None)]
+    both = [*longest, *ask(specs, program="random", model=None)]
     board = medexam.list_runs(runs_dir).board()
     assert {row["name"] for row in board.rows} == {"longest", "random"}
     assert len(board.columns) == len(longest)
     assert "Leaderboard" in repr(board)
     assert {run.id for run in both} == {run.id for run in medexam.list_runs(runs_dir)}
-    specs = ["headqa_sample", {"name": "spanish", "dataset": {"name": "headqa_sample", "language": "es"}}]
     plan = medexam.plan(specs, model=scripted, limit=6, runs_dir=runs_dir)
     assert [cell["language"] for cell in plan.cells] == ["en", "es"]
     with pytest.raises(SpecError, match="no spec is given"):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -18,8 +19,9 @@ from medexam.model_calls import Generation
 from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, list_hypotheses
 from medexam.questions import Language, Option, Question, Task
 from medexam.retrievers import Hit, Span, load_stop_words
-from medexam_companions.casimedicos.readers.specs import EntailmentSpec, SpanReaderSpec
 
+SPAN_READER, ENTAILMENT = (Path(__file__).with_name(f"{name}.yaml") for name in ("span_reader", "entailment"))
+"""The files of its kinds."""
 UNIT = "nats (log-probability of entailment)"
 _LEAST = math.log(1e-300)
 """The score of an option for which no passage was found, in nats."""
@@ -45,13 +47,18 @@ class ReadingProgram(dspy.Module):
         return await asyncio.to_thread(self._answer, question)
 
 
-def build_reading(spec: SpanReaderSpec | EntailmentSpec, _: Language, context: ProgramContext) -> dspy.Module:
+def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> dspy.Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
-    parts: list[Any] = [context.reader] if spec.asking.retrieval is None else [context.reader, context.finder]
-    if None in parts:
-        raise ValueError("this program needs a reader, and a finder of passages: give a ProgramContext with them")
-    chosen = _choose_entailed if isinstance(spec, EntailmentSpec) else _choose_by_span
-    return ReadingProgram(partial(_extract_span if spec.asking.retrieval is None else chosen, *parts))
+    reader = context.needed("reader", "a reader")
+    if spec.asking.retrieval is None:
+        return ReadingProgram(partial(_extract_span, reader))
+    return ReadingProgram(partial(_choose_by_span, reader, context.needed("finder", "a finder of passages")))
+
+
+def build_entailment(_spec: object, _: Language, context: ProgramContext) -> dspy.Module:
+    """Build the program; raises `ValueError` if the context lacks what it reads with."""
+    parts = context.needed("reader", "a reader"), context.needed("finder", "a finder of passages")
+    return ReadingProgram(partial(_choose_entailed, *parts))
 
 
 def _extract_span(reader: Any, task: Task) -> ProgramOutput:
