@@ -51,9 +51,7 @@ def test_two_models_on_three_benchmarks_end_in_one_board_and_latex(medexam, boar
 def test_a_run_that_two_specs_plan_is_asked_once_and_set_changes_all_specs(medexam, benchmarks) -> None:
     changes = ("--set", "program.kind=longest", "--json")
     assert len(json.loads(medexam("plan", "headqa_sample", "headqa_sample", *changes)[1])) == 1
-    assert {cell["program"] for cell in json.loads(medexam("plan", *benchmarks, *changes)[1])} == {
-        "longest"
-    }
+    assert {cell["program"] for cell in json.loads(medexam("plan", *benchmarks, *changes)[1])} == {"longest"}
 
 
 def test_a_missing_score_is_named_and_not_ranked(medexam, board, benchmarks) -> None:
