@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medexam.datasets import read_file, read_squad
+from medexam.datasets import read_file
 from medexam.errors import DatasetError
 from medexam.files import UnreadableError, load_json, parse_json, read_bytes
 from medexam.measures import find_benchmark
@@ -63,7 +63,6 @@ def _data_set(name: str) -> Callable[[Path], object]:
 READERS: dict[str, Callable[[Path], object]] = {
     **dict.fromkeys(("HEAD_EN.json", "HEAD_EN.json.gz"), _data_set("headqa_v1")),
     "en.parquet": _data_set("headqa_v2"),
-    **dict.fromkeys(("spans.json", "spans.parquet"), read_squad),
     **dict.fromkeys(("own.csv", "own.csv.gz", "own.json", "own.xlsx", "own.parquet"), read_file),
     **dict.fromkeys(("p.jsonl", "p.jsonl.gz", "p.parquet"), load_corpus),
 }
@@ -80,7 +79,7 @@ READERS: dict[str, Callable[[Path], object]] = {
         ("p.jsonl.gz", _bytes(gzip.compress(LINE)[:-6]), "is not a complete archive"),
         ("p.jsonl", _bytes(LINE + b"[" * 200_000), "nested too deep"),
         ("p.jsonl", _bytes(b'{"id": %b}\n' % (b"9" * 5000)), "Exceeds the limit"),
-        ("spans.json", _bytes(b"[" * 200_000), "nested too deep"),
+        ("own.json", _bytes(b"[" * 200_000), "nested too deep"),
         *(
             (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a complete Parquet file")
             for name in READERS

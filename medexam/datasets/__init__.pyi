@@ -32,6 +32,3 @@ from .rows import TaskRow as TaskRow
 from .rows import parse_exam as parse_exam
 from .rows import parse_whole_number as parse_whole_number
 from .selection import draw_lot as draw_lot
-from .squad import SpanAnswer as SpanAnswer
-from .squad import SpanItem as SpanItem
-from .squad import read_squad as read_squad

@@ -1,23 +1,17 @@
-"""Files of exams and of spans in which something is wrong: each is refused in one line that names it."""
+"""Files of exams in which something is wrong: each is refused in one line that names it."""
 
 import gzip
 
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.datasets import read_squad
 from medexam.errors import DatasetError
 from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec
 from table_cases import read_cases, write_rows
 
-SPAN = {"id": "a", "context": "It was hot.", "question": "Why?", "answers": {"text": ["hot"], "answer_start": [7]}}
-
 
 def _read(name: str, path) -> None:
-    if name == "spans":
-        read_squad(path)
-        return
     spec = DatasetSpec(name=name, path=path)
     find_benchmark(spec).load(spec)
 
@@ -40,7 +34,7 @@ def test_what_is_wrong_is_named(tmp_path, document, first, records, case) -> Non
     else:
         for record in (first, records[0]):
             record |= case["change"]
-        rows = {"headqa_v1": document, "headqa_v2": records, "spans": [SPAN | case["change"]]}
+        rows = {"headqa_v1": document, "headqa_v2": records}
         write_rows(path, rows[case["dataset"]])
     said = _refusal(case["dataset"], path)
     assert all(word in said for word in [path.name, *case["said"]]), said
@@ -75,4 +69,3 @@ def test_missing_columns_are_named(records, write_parquet) -> None:
     path = write_parquet(records)
     pq.write_table(pq.read_table(path).drop_columns(["ra", "answers"]), path)
     assert "lacks the columns ra, answers: a table of exams needs name, year, " in _refusal("headqa_v2", path)
-    assert "row 1: has no id, context, question, answers" in _refusal("spans", path)

@@ -12,4 +12,7 @@ from .finetuning.training import mean_scores as mean_scores
 from .readers.entailment import EntailmentReader as EntailmentReader
 from .readers.loading import load_reader as load_reader
 from .readers.spans import SpanReader as SpanReader
+from .squad import SpanAnswer as SpanAnswer
+from .squad import SpanItem as SpanItem
+from .squad import read_squad as read_squad
 from .statistics import compute_explanation_statistics as compute_explanation_statistics

@@ -10,11 +10,12 @@ medical exams").
 from collections.abc import Iterator
 from pathlib import Path
 
-from medexam.datasets import TaskReading, TaskRow, read_squad
+from medexam.datasets import TaskReading, TaskRow
 from medexam.questions import Component, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos
 from medexam_companions.casimedicos.exam import VERSION
+from medexam_companions.casimedicos.squad import read_squad
 
 SPANS = frozenset({".json", ".jsonl", ".parquet"})
 """Files in the form of SQuAD, by their ending."""

@@ -7,13 +7,14 @@ counted. Tables 2 and 9 show documents, words and sentences so. A word is what s
 
 from collections import Counter
 
-from medexam.datasets import locate_files, read_squad
+from medexam.datasets import locate_files
 from medexam.frozen_model import FrozenModel
 from medexam.specs import DatasetSpec
 from medexam.tables import Table, percent
 from medexam.text import split_sentences
 from medexam_companions.casimedicos.documents import read_casimedicos
 from medexam_companions.casimedicos.extraction import SPANS
+from medexam_companions.casimedicos.squad import read_squad
 
 _LENGTHS = ("1", "2", "3", "more than 3")
 """The numbers of sentences that are told apart."""

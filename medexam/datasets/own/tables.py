@@ -141,7 +141,7 @@ def read_own_table(spec: DatasetSpec, unread: Collection[str] = ()) -> SourceTab
     read or is empty.
     """
     if spec.path is not None:
-        return read_file(spec.path, unread=unread)
+        return read_file(spec.path, unread)
     hub = spec.hub
     assert hub is not None  # noqa: S101 - the spec's own validator requires one of both
     records = fetch_records(hub.id, hub.config, hub.split, hub.revision)
@@ -150,11 +150,11 @@ def read_own_table(spec: DatasetSpec, unread: Collection[str] = ()) -> SourceTab
     return _make_table(source, RawTable("hub", (), rows), unread=unread)
 
 
-def read_file(path: Path, *, as_written: bool = False, unread: Collection[str] = ()) -> SourceTable:
+def read_file(path: Path, unread: Collection[str] = ()) -> SourceTable:
     """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty.
 
-    A text and a file of another ending are first shown to the formats of installed packages. `as_written` leaves texts
-    as they are; cells of `unread` columns are dropped.
+    A text and a file of another ending are first shown to the formats of installed packages. Cells of `unread` columns
+    are dropped.
     """
     path = find_own_file(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -166,19 +166,17 @@ def read_file(path: Path, *, as_written: bool = False, unread: Collection[str] =
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
-        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, as_written=as_written, unread=unread)
+        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, unread)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
-def _make_table(
-    source: str, raw: RawTable, folder: Path = Path(), *, as_written: bool = False, unread: Collection[str] = ()
-) -> SourceTable:
+def _make_table(source: str, raw: RawTable, folder: Path = Path(), unread: Collection[str] = ()) -> SourceTable:
     rows, names = list[TableRow](), dict[str, None]()
     for number, (place, each) in enumerate(raw.rows, start=1):
-        cells = each if as_written else clean_row(each)
+        cells = clean_row(each)
         if not isinstance(cells, str):
             names |= dict.fromkeys(cells) if not raw.columns else {}
             cells = {name: cell for name, cell in cells.items() if name not in unread} if unread else cells

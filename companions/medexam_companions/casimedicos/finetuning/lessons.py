@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets import SpanAnswer, SpanItem, read_squad
 from medexam.errors import DatasetError
 from medexam_companions.casimedicos.finetuning.telling_marks import without_marks
 from medexam_companions.casimedicos.readers.windows import Window, cut_windows
+from medexam_companions.casimedicos.squad import SpanAnswer, SpanItem, read_squad
 
 TOO_LONG = "answers that fit into no window; raise window to include them, if the model allows it"
 MISPLACED = "answers that are not at their offset"

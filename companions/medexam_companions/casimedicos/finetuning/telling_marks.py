@@ -6,7 +6,7 @@ Goenaga et al. (2023) call texts without them unstructured (table 11): a model t
 import re
 from dataclasses import replace
 
-from medexam.datasets import SpanAnswer, SpanItem
+from medexam_companions.casimedicos.squad import SpanAnswer, SpanItem
 
 _OPTION = r"(?:respuestas?|resp|opci[oó]n(?:es)?|answers?|options?|alternativas?|r|a|o)"
 _NUMBERS = r"(?:n[.º°]?\s*)?\d(?:\s*(?:,|y|e|and|&)\s*\d)*"

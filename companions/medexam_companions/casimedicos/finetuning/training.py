@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from medexam.datasets import SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder
@@ -22,6 +21,7 @@ from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.spans import SpanReader
+from medexam_companions.casimedicos.squad import SpanItem
 
 PREDICTIONS = "validation_predictions.jsonl"
 SHOWN = 5

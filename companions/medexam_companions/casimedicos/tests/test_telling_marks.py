@@ -2,8 +2,7 @@
 
 import pytest
 
-from medexam.datasets import SpanAnswer, SpanItem
-from medexam_companions.casimedicos import mean_scores, without_marks
+from medexam_companions.casimedicos import SpanAnswer, SpanItem, mean_scores, without_marks
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Extractive questions in every layout that SQuAD's form is met in."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from medexam.datasets import SpanAnswer, SpanItem, read_squad
-from table_cases import write_rows
+from medexam.errors import DatasetError
+from medexam_companions.casimedicos import SpanAnswer, SpanItem, read_squad
+from table_cases import read_cases, write_rows
 
 CONTEXT = "La serología orienta. El diagnóstico se confirma con biopsia intestinal."
 ANSWER = "se confirma con biopsia intestinal"
@@ -77,3 +79,15 @@ def test_an_answer_that_does_not_stand_at_its_offset_is_told(tmp_path, text, sta
     assert item.is_misplaced == misplaced
     assert item.answers == (SpanAnswer(text, int(start)),)
     assert item.key == "7"
+
+
+SPAN = {"id": "a", "context": "It was hot.", "question": "Why?", "answers": {"text": ["hot"], "answer_start": [7]}}
+
+
+@pytest.mark.parametrize("case", read_cases("broken_spans", Path(__file__).parent))
+def test_what_is_wrong_is_named(tmp_path, case) -> None:
+    path = write_rows(tmp_path / case["file"], case["text"] if "text" in case else [SPAN | case["change"]])
+    with pytest.raises(DatasetError) as caught:
+        read_squad(path)
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in [path.name, *case["said"]])

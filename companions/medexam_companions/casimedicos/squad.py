@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.datasets.own.documents import Cells
-from medexam.datasets.own.tables import read_file
-from medexam.datasets.rows import parse_whole_number
+from medexam.datasets import Cells, parse_whole_number, read_file
 from medexam.errors import DatasetError
 
 
@@ -57,7 +55,7 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
     if path.suffix not in {".json", ".jsonl", ".parquet"}:
         raise DatasetError(f"{path}: is not a .json, .jsonl or .parquet file; spans are read from these")
     items: dict[str, SpanItem] = {}
-    for row in read_file(path, as_written=True).rows:
+    for row in read_file(path).rows:
         try:
             item = _parse_row(row.record)
         except ValueError as error:
