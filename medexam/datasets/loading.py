@@ -19,6 +19,7 @@ from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow, r
 from medexam.datasets.selection import draw_lot, select_questions, split_of
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import load_object
+from medexam.process import gc_seldom
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.specs.base import ALTERATIONS, BENCHMARKS
@@ -39,6 +40,7 @@ def _worth_keeping(items: AnySet) -> bool:
 
 
 @keep(_worth_keeping)
+@gc_seldom()
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
     """Load the questions that `spec` selects, read from this machine.
 
@@ -117,6 +119,7 @@ def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, so
 
 
 @keep(_worth_keeping)
+@gc_seldom()
 def load_task_set(spec: DatasetSpec) -> TaskSet:
     """Load the tasks that `spec` selects, read from this machine.
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -46,13 +46,22 @@ class Proposal:
     """Key of the `dataset` part of a spec -> what has to be decided before a run."""
     rows: Sequence[Row] | Sequence[TaskRow] = ()
     """The questions so read; empty if `columns` are open."""
-    agreeing: list[str] = field(default_factory=list)
-    """Columns that give the same answers as the one that is read."""
+    accounts: dict[str, str] = field(default_factory=dict)
+    """Column -> why no field has to be read from it, where the rows say so."""
 
-    @cached_property
-    def sample(self) -> SourceTable:
+    def __post_init__(self) -> None:
+        self.size = len(self.table.rows)
+        self.sample = replace(self.table, rows=self.table.rows[:: max(1, self.size // LOOKED_AT)])
         """Rows that are spread over the table."""
-        return replace(self.table, rows=self.table.rows[:: max(1, len(self.table.rows) // LOOKED_AT)])
+        self.cells: defaultdict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
+        """Column, or field within it -> rows of the sample by their numbers, with the values there; else another."""
+        for row in self.sample.rows:
+            for column, cell in row.record.items() if isinstance(row.record, Mapping) else ():
+                for path, values in _leaves(cell, column).items():
+                    self.cells[path] += [(row.number, values)] if values else []
+        for path in [path for path, filled in self.cells.items() if not filled]:
+            others = (value for value in self.table.filled(path) if value not in ([], {}))
+            self.cells[path] += [(0, [value]) for value in islice(others, 1)]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -75,8 +84,10 @@ class Proposal:
 
     def spec(self, columns: Mapping[str, Any]) -> DatasetSpec:
         """Make the spec that reads the table so; None as a column switches its field off, where a field can be."""
-        stated = {name: NOT_READ if column is None else column for name, column in columns.items()}
-        return DatasetSpec.model_validate({"kind": self.kind, "path": Path(self.table.source), "columns": stated})
+        stated = {name: NOT_READ if column is None else column for name, column in columns.items() if name in STANDARD}
+        stated |= {name: column for name, column in columns.items() if column is not None}
+        source = {"kind": self.kind, "path": Path(self.table.source), "answers": self.answers}
+        return DatasetSpec.model_validate({**source, "columns": stated})
 
     def lines(self, path: Path) -> list[str]:
         """Write the `dataset` part of a spec that reads `path` as proposed; open lines end in `# decide:`."""
@@ -135,12 +146,40 @@ _LONGEST_TOPIC, _LONGEST_CONSTANT = 6, 3
 """Words of a cell on average that still name something; and of one that all rows have."""
 
 
+def ask_of_rows(draft: Proposal) -> None:
+    """Ask for rows that a column marks as annulled, deleted or not scored, and for cells that mean the cell above."""
+    texts = {name for field in ("stem", "options", "context", "answer") for name in draft.read_from(field)}
+    hints, facts, decision = word_lists("hints"), list[str](), ""
+    for column in filter(lambda name: name not in texts, draft.names):
+        values = Counter(str(value).strip() for value in draft.table.filled(column))
+        words = {*plain_name(column).split("_")}
+        says_void = pattern("void", r"(?:is |was |not )?{}(?:\W+\w+){0,5}\W*").fullmatch
+        void = list(filter(says_void, values))
+        if not void and words & {*hints["points"]} and len(values) in (2, 3):
+            void = [value for value in ("0", "0.0") if value in values]
+        if not void and words & {*hints["void"]} and (len(values) > 1 or 0 < values.total() < draft.size):
+            void = [value for value, _ in values.most_common()[:-6:-1]]
+        if void:
+            decision = decision or f"{{{column}: [{void[0]}]}} if such rows are not asked, or {{}}"
+            facts.append(f"{column} says {', '.join(f'{value} in {values[value]:,}' for value in void)}")
+            draft.accounts[column] = "ignored: leave_out decides"
+    if facts:
+        draft.ask("leave_out", f"{decision}: {'; '.join(facts)} of {draft.size:,} rows")
+    above = []
+    for column in (each for name in ("context", "subject", "exam", "year", "stem") for each in draft.read_from(name)):
+        # A column that is filled once a group.
+        cells = [value_of(row.record, column) for row in draft.table.rows]
+        follows = any(a is not None and b is None for a, b in pairwise(cells))
+        repeats = any(a is not None and a == b for a, b in pairwise(cells))
+        if follows and not repeats and 2 * cells.count(None) >= draft.size:
+            above.append(f"{column} is empty in {cells.count(None):,} of {draft.size:,} rows")
+    if above:
+        draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(above)}")
+
+
 def audit(draft: Proposal) -> None:
-    """Account for the columns of a proposal, and ask for what is not: columns, void rows, empty cells and odd texts."""
-    void = _ask_void(draft)
-    accounts = {
-        column: "ignored: leave_out decides" if column in void else reading for column, reading in _account(draft)
-    }
+    """Account for the columns of a proposal, and ask for those that are not, and for odd texts."""
+    accounts = dict(_account(draft))
     # An account that ends in a quotation mark only shows what a column holds: its owner has to say what it is.
     open_ones = {column: reading for column, reading in accounts.items() if reading.endswith('"')}
     wide = max(map(len, accounts), default=0)
@@ -156,16 +195,6 @@ def audit(draft: Proposal) -> None:
             "ignored",
             f"the columns that no question needs{listed}; or read them as context, image, answer ...: {facts}",
         )
-    above = []
-    for column in (each for name in ("context", "subject", "exam", "year", "stem") for each in draft.read_from(name)):
-        # A column that is filled once a group.
-        values = [value_of(row.record, column) for row in draft.table.rows]
-        follows = any(a is not None and b is None for a, b in pairwise(values))
-        repeats = any(a is not None and a == b for a, b in pairwise(values))
-        if follows and not repeats and 2 * values.count(None) >= len(values):
-            above.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
-    if above:
-        draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(above)}")
     rows = [row for row in draft.rows if isinstance(row, Row)]
     doubts = dict(_doubts(draft, rows)) if rows else {}
     if doubts:
@@ -181,12 +210,7 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
         row.question.number: row for row in draft.rows if isinstance(row, Row) if row.question.number in numbers
     }
     option_texts = {n: tuple(_fold(option.text) for option in row.question.options) for n, row in questions.items()}
-    cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
-    for row in draft.sample.rows:
-        for column, value in row.record.items() if isinstance(row.record, Mapping) else ():
-            for path, values in _leaves(value, column).items():
-                cells[path] += [(row.number, values)] if values else []
-    for path, filled in cells.items():
+    for path, filled in draft.cells.items():
         outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
         is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
         if path == KEYED or (outer is not None and not is_inner):
@@ -202,10 +226,8 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
             )
         ):
             yield path, "options"
-        elif path in draft.agreeing:
-            yield path, "ignored: says what the answer says"
         else:
-            yield path, _account_for(path, filled, questions, draft)
+            yield path, draft.accounts.get(path) or _account_for(path, filled, questions, draft)
 
 
 def _account_for(
@@ -218,8 +240,7 @@ def _account_for(
     different = list(dict.fromkeys(texts))
     examples = ", ".join(f'"{text:.40}"' for text in different[:3])
     if not rows:
-        later = [value for value in draft.table.filled(path) if value not in ([], {})][:1]
-        return f'"{later[0]!s:.40}"' if later else "ignored: empty"
+        return "ignored: empty"
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
         return "ignored: says no in all rows"
     if "media" in kinds or any(
@@ -282,27 +303,6 @@ def _repeats(values: Sequence[Any], row: Row) -> bool:
 
 def _fold(value: Any) -> str:
     return " ".join(str(value).split()).casefold()
-
-
-def _ask_void(draft: Proposal) -> Mapping[str, str]:
-    """Ask for rows that a column marks as annulled, deleted or not scored; return such columns."""
-    texts = {name for field in ("stem", "options", "context", "answer") for name in draft.read_from(field)}
-    hints, facts, decision = word_lists("hints"), dict[str, str](), ""
-    for column in filter(lambda name: name not in texts, draft.names):
-        values = Counter(str(value).strip() for value in draft.table.filled(column))
-        words = {*plain_name(column).split("_")}
-        says_void = pattern("void", r"(?:is |was |not )?{}(?:\W+\w+){0,5}\W*").fullmatch
-        void = list(filter(says_void, values))
-        if not void and words & {*hints["points"]} and len(values) in (2, 3):
-            void = [value for value in ("0", "0.0") if value in values]
-        if not void and words & {*hints["void"]} and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
-            void = [value for value, _ in values.most_common()[:-6:-1]]
-        if void:
-            decision = decision or f"{{{column}: [{void[0]}]}} if such rows are not asked, or {{}}"
-            facts[column] = f"{column} says {', '.join(f'{value} in {values[value]:,}' for value in void)}"
-    if facts:
-        draft.ask("leave_out", f"{decision}: {'; '.join(facts.values())} of {len(draft.table.rows):,} rows")
-    return facts
 
 
 def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:

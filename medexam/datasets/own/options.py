@@ -19,7 +19,7 @@ from typing import Any
 
 from medexam.datasets.own.tables import CellError, TableRow, try_each, value_of
 from medexam.datasets.own.texts import ALPHABETS, in_order, pattern, plain_name, shift, unpack, word_lists
-from medexam.datasets.rows import parse_whole_number
+from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.specs.dataset import ColumnsSpec
 
@@ -71,6 +71,11 @@ class ReadOptions:
     column: str = ""
     """Where they stand, for messages; empty at the end of the stem."""
     answer: Any = None
+
+    @property
+    def place(self) -> str:
+        """The row as messages call it."""
+        return self.row.place
 
 
 def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
@@ -190,9 +195,8 @@ def _option_text(value: Any, column: str) -> str:
     return str(value).strip()
 
 
-def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec) -> list[ReadOptions | CellError]:
+def settle_options(settled: list[ReadOptions | RowFault], spec: ColumnsSpec) -> list[ReadOptions | RowFault]:
     """Strip labels that run through the rows; raise `OpenFieldError` if some have none."""
-    settled = list(options)
     labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
     runs = [each for each in labels if is_run(each)]
     bare_count = sum(not any(each) for each in labels)
@@ -300,7 +304,7 @@ def read_answer_column(
     if not best:
         first = answers[0]
         raise DatasetError(
-            f"column {column}: no answer names an option; {first.row.place} has {first.answer!r:.60}, and its options "
+            f"column {column}: no answer names an option; {first.place} has {first.answer!r:.60}, and its options "
             f"are {' / '.join(first.texts):.120}; name the column with columns: {{answer: ...}}"
         )
     if columns.numbering and columns.numbering not in best:
@@ -315,7 +319,7 @@ def read_answer_column(
     if differing is None:
         return way, readings[way]
     meanings = [f"{' or '.join(map(str, readings[each][differing] or ['none']))} as {WAYS[each]}" for each in rivals]
-    facts = f"{answers[differing].answer!r:.60} of {answers[differing].row.place} is option {', '.join(meanings)}"
+    facts = f"{answers[differing].answer!r:.60} of {answers[differing].place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"

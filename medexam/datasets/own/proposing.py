@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.audit import Proposal, audit, tells_answer
+from medexam.datasets.own.audit import Proposal, ask_of_rows, audit, tells_answer
 from medexam.datasets.own.options import WAYS, OpenFieldError, read_options
 from medexam.datasets.own.questions import (
     KEYED,
@@ -22,6 +22,7 @@ from medexam.datasets.own.questions import (
     describe_bad,
     parse_choice,
     parse_words,
+    read_questions,
 )
 from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, value_of
 from medexam.datasets.own.texts import (
@@ -35,6 +36,7 @@ from medexam.datasets.own.texts import (
 )
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
+from medexam.process import gc_seldom
 from medexam.questions import Language
 from medexam.specs.dataset import ColumnsSpec, KeySpec, OwnKind
 
@@ -50,6 +52,7 @@ _MARKS = re.compile(r"(?:[A-Ja-j]|\d)(?:[\s,;|/]+(?:[A-Ja-j]|\d))*|[A-J]{2,5}")
 """What names options, or marks them, and is no answer in words."""
 _LONGEST_KEY = 60
 """Characters of a text that only says which option is right."""
+_AGREES = "ignored: says what the answer says"
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
@@ -72,14 +75,14 @@ class _Fit(NamedTuple):
         return ", ".join(columns_in(self.columns.get("answer")))
 
 
+@gc_seldom()
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
     """Propose how the questions in a file may be read, as those of `kind` or of the kind that they look like.
 
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
-    table = read_file(path) if answers is None else add_key(read_file(path), answers)
-    draft = Proposal(table, answers, kind or "choice")
-    draft.notes.append(f"{table.format}, {len(table.rows):,} rows")
+    draft = Proposal(add_key(read_file(path), answers), answers, kind or "choice")
+    draft.notes.append(f"{draft.table.format}, {draft.size:,} rows")
     stem = _find_stem(draft)
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.names)}")
@@ -102,6 +105,9 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
         draft.language = language  # type: ignore[assignment]
         note = f"{language}, recognised by its words; it decides prompts and retrieval"
     draft.notes.append(f"language: {note}")
+    ask_of_rows(draft)
+    # The rows are read as a run reads them; both at once would take much memory.
+    draft.table = draft.sample
     _read(draft)
     audit(draft)
     draft.columns = {name: draft.columns[name] for name in ColumnsSpec.model_fields if name in draft.columns}
@@ -161,7 +167,7 @@ def _propose_choice(draft: Proposal) -> None:
     fits = [fit for fit in likely if fit.share >= _HALF] or likely[:1]
     if len(fits) > 1:
         fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
-        draft.agreeing += [name for fit in fits for name in columns_in(fit.columns.get("answer"))]
+        draft.accounts |= {name: _AGREES for fit in fits for name in columns_in(fit.columns.get("answer"))}
     best = next((fit for fit in fits if fit.asks is None and fit.ways), fits[0])
     draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
     if best.asks is not None:
@@ -311,7 +317,7 @@ def _check(draft: Proposal, field: str, column: str) -> str:
         telling = sum(map(tells_answer, rows))
         if 2 * telling > len(rows):
             is_key = 4 * telling >= 3 * len(rows) and max(map(len, texts)) <= _LONGEST_KEY
-            draft.agreeing += [column] if is_key else []
+            draft.accounts |= {column: _AGREES} if is_key else {}
             return f"tells the right answer in {telling:,} of {len(rows):,} rows"
         is_other = words < _FEW_WORDS
     elif field == "image":
@@ -324,21 +330,21 @@ def _check(draft: Proposal, field: str, column: str) -> str:
 
 def _read(draft: Proposal) -> None:
     """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
-    columns, table = draft.columns, draft.table
+    columns = draft.columns
     if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.notes.append("options: at the end of the question")
-    if draft.open:
+    if draft.open.keys() - {"columns.leave_out", "columns.as_above"}:
         return
     spec = draft.spec(columns)
     answer = ", ".join(draft.read_from("answer")) or "the key"
     try:
         if draft.kind == "choice":
-            reading, way = parse_choice(table, spec)
+            reading, way = parse_choice(read_questions(spec), spec)
             draft.rows, faults = reading.rows, reading.faults
             draft.notes.append(f"answer: {answer}, read as {WAYS.get(way, 'nothing')}")
             _count(draft, reading.rows, answer)
         else:
-            draft.rows, faults = parse_words(table, spec)
+            draft.rows, faults = parse_words(read_questions(spec), spec)
             draft.notes += [f"answer: {answer}", f"{len(draft.rows):,} questions"]
             if draft.rows and all(_MARKS.fullmatch(text) for row in draft.rows for text in row.gold.answers):
                 draft.open["kind"] = f"choice, if answers such as {draft.rows[0].gold.answers[0]} name options"
@@ -349,7 +355,7 @@ def _read(draft: Proposal) -> None:
         draft.ask("answer", str(error))
         return
     if faults:
-        bad, advice = describe_bad(faults, len(table.rows))
+        bad, advice = describe_bad(faults, draft.size)
         draft.notes.append(bad)
         draft.open["skip_bad" if draft.rows else "kind"] = f"{advice}: {bad}"
 

@@ -17,12 +17,12 @@ from medexam.datasets.own.documents import SPLITS, Cells
 from medexam.datasets.own.options import ReadOptions, read_answer_column, read_options, settle_options
 from medexam.datasets.own.tables import (
     CellError,
-    Record,
     SourceTable,
     TableRow,
     open_text,
     read_file,
     read_own_table,
+    split_faults,
     try_each,
     value_of,
 )
@@ -211,11 +211,13 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
     return replace(table, rows=tuple(rows), notes=(note,) if count else ())
 
 
-def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
+def add_key(table: SourceTable, key: KeySpec | None) -> SourceTable:
     """Add a column `KEYED` to the table, empty where the key has no answer; raise `DatasetError` if it does not fit.
 
     A column that names the same rows in both joins them, whether it is stated or not; else the order of rows does.
     """
+    if key is None:
+        return table
     stated = columns_in(key.on)
     names, answers = _read_key(key, stated[-1] if stated else None)
     check_columns(stated[:1], table, "answers.on")
@@ -296,13 +298,13 @@ NO_PICTURE = ("false", "no", "0", "0.0", "none", "nan", "n/a", "-")
 
 def read_choice_questions(spec: DatasetSpec) -> Reading:
     """Read the questions of a spec; rows that are none are faults, a table that is none is a `DatasetError`."""
-    table = read_questions(spec)
     try:
-        return parse_choice(table, spec)[0]
+        return parse_choice(read_questions(spec), spec)[0]
     except DatasetError:
         for columns in spec.published.layouts if spec.path is not None and spec.published is not None else ():
             with suppress(DatasetError):
-                return parse_choice(table, spec.model_copy(update={"columns": columns}))[0]
+                other = spec.model_copy(update={"columns": columns})
+                return parse_choice(read_questions(other), other)[0]
         raise
 
 
@@ -311,8 +313,6 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     columns = Columns(spec.columns, table, ("stem", "answer"))
 
     def read(row: TableRow) -> ReadOptions:
-        if isinstance(row.record, str):
-            raise CellError("", row.record)
         return read_options(columns.needed_text(row.record, "stem"), columns.by_field.get("options"), row, spec.columns)
 
     def answer(options: ReadOptions) -> ReadOptions:
@@ -333,12 +333,15 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
         unasked = spec.columns.several == "all" and len(numbers) > 1
         return Row(question, None) if unasked else Row(question, numbers[0], numbers[1:])
 
-    answered = try_each(answer, settle_options(try_each(read, table.rows), spec.columns))
-    options = [each for each in answered if isinstance(each, ReadOptions)]
+    source, folder, notes, rows = table.source, table.folder, table.notes, list(table.rows)
+    # Of a large table, each row goes as its question comes.
+    del table
+    answered = try_each(answer, settle_options(try_each(read, rows), spec.columns))
+    options, _ = split_faults(answered)
     way, numbers = read_answer_column(options, spec.columns, columns.shown("answer")) if options else ("", ())
+    del options
     golds = iter(numbers)
-    rows, faults = table.split_faults(try_each(make, answered))
-    return Reading(table.source, table.folder, "own", rows, faults, notes=table.notes), way
+    return Reading(source, folder, "own", *split_faults(try_each(make, answered)), notes=notes), way
 
 
 def _make_question(columns: Columns, options: ReadOptions, spec: DatasetSpec) -> Question:
@@ -378,8 +381,6 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
     columns = Columns(spec.columns, table, ("stem", "answer", "context") if placed else ("stem", "answer"))
 
     def read(row: TableRow) -> TaskRow:
-        if isinstance(row.record, str):
-            raise CellError("", row.record)
         stem = columns.needed_text(row.record, "stem")
         context = (columns.needed_text if placed else columns.text)(row.record, "context") or ""
         answers = tuple(_answers(columns, row.record, context, placed=placed))
@@ -389,10 +390,10 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
         task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
         return TaskRow(task, TaskGold(answers=answers), columns.split(row.record))
 
-    return table.split_faults(try_each(read, table.rows))
+    return split_faults(try_each(read, list(table.rows)))
 
 
-def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:
+def _answers(columns: Columns, record: Cells, context: str, *, placed: bool) -> Iterator[str]:
     """Yield the right answers; those that are `placed` have to stand in the context, where the row says."""
     value: Any = unpack(columns.value(record, "answer"))
     starts: Any = columns.value(record, "start")

@@ -94,25 +94,28 @@ class SourceTable:
         """List the values of a column that are there."""
         return [value for row in self.rows if (value := value_of(row.record, column)) is not None]
 
-    def split_faults(self, results: Sequence[T | CellError]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
-        """Split what became of each row into results, and what is wrong with the other rows."""
-        wrong = [
-            (row.place, *each.args) for row, each in zip(self.rows, results, strict=True) if isinstance(each, CellError)
-        ]
-        faults = (RowFault(f"{place}, column {column}" if column else place, detail) for place, column, detail in wrong)
-        return tuple(each for each in results if not isinstance(each, CellError)), tuple(faults)
 
+def try_each(change: Callable[[Any], T], rows: list[Any]) -> list[T | RowFault]:
+    """Put what `change` makes of each row in its place, which lets go of the row; or what is wrong with the row.
 
-def try_each(change: Callable[[Any], T], rows: Iterable[Any]) -> list[T | CellError]:
-    """List what `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
-    changed: list[T | CellError] = []
-    for row in rows:
+    `change` raises `CellError`, and is not called with what is wrong already.
+    """
+    for n, row in enumerate(rows):
         try:
-            changed.append(row if isinstance(row, CellError) else change(row))
+            if isinstance(row, TableRow) and isinstance(row.record, str):
+                raise CellError("", row.record)
+            rows[n] = row if isinstance(row, RowFault) else change(row)
         except CellError as error:
-            # Its traceback would keep the row.
-            changed.append(error.with_traceback(None))
-    return changed
+            column, detail = error.args
+            rows[n] = RowFault(f"{row.place}, column {column}" if column else row.place, detail)
+    return rows
+
+
+def split_faults(results: Iterable[T | RowFault]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
+    """Split what became of rows into results, and what is wrong with the others."""
+    listed = list(results)
+    faults = tuple(each for each in listed if isinstance(each, RowFault))
+    return tuple(each for each in listed if not isinstance(each, RowFault)), faults
 
 
 def value_of(record: Cells, column: str) -> Any:
