@@ -126,6 +126,13 @@ _SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑�
 _SPEAKS = (
     r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?(?:PICTURE)\b|\b(?:PICTURE)\W+(?:below|above|shown|attached|adjunta|\d)"
 )
+_UNCLEAN = {
+    "unclean": "(?m){}",
+    "unclean option": "(?m){}",
+    "file": "{}",
+    "void": r"(?m)[(\[]\s*(?:\w+\s){0,3}{}\s*[)\]]|[?？]\W*(?:\w+\s){0,3}{}[.!]?$",  # noqa: RUF001
+}
+"""Pattern of what no reader would be shown, and where it stands."""
 _CUE = r".*\b{}(?:\s\w+){0,2}\W+(\w.*)"
 """What says which option is right, at the end of a line."""
 _LABELLED_LINE = re.compile(r"\n\s*[(\[]?[A-Za-z][)\].:]\s")
@@ -382,9 +389,9 @@ def _find_unclean(row: Row) -> Iterator[str]:
     """Find what no reader would be shown: signs of a file, brackets around all options, and a context of few words."""
     context, options = row.question.context or "", [option.text for option in row.question.options]
     listed = "\n".join(options)
-    for name, text in (("unclean", f"{row.question.stem}\n{context}\n{listed}"), ("unclean option", listed)):
-        match = pattern(name, "(?m){}").search(text) if _SUSPECT.search(text) else None
-        if match is not None:
+    shown = f"{row.question.stem}\n{context}\n{listed}"
+    for name, form in _UNCLEAN.items() if _SUSPECT.search(shown) else ():
+        if match := pattern(name, form).search(listed if name == "unclean option" else shown):
             yield match[0]
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
     yield from (text for text in options if "\n" in text and _LABELLED_LINE.search(text))
@@ -400,7 +407,7 @@ def _find_unclean(row: Row) -> Iterator[str]:
 
 
 def _find_telltale(rows: Sequence[Row]) -> str:
-    """Find what half of the right options alone, or of the wrong ones, begin or end in; an empty text if nothing."""
+    """Find what half of the right options and few others, or of the wrong ones, begin or end in; an empty text if nothing."""
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for row in rows:
@@ -417,8 +424,10 @@ def _find_telltale(rows: Sequence[Row]) -> str:
         (times, len(token), token)
         for having, others in ((right, wrong), (wrong, right))
         for token, times in having.items()
-        if token not in others
-        and times > 2
-        and (2 * times >= having[""] or (times > _BY_CHANCE and not token[-1].isalnum()))
+        if times > 2
+        and (
+            (2 * times >= having[""] and 10 * others[token] <= others[""])
+            or (times > _BY_CHANCE and token not in others and not token[-1].isalnum())
+        )
     ]
     return max(often, default=(0, 0, ""))[2]
