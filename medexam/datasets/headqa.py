@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from medexam.datasets.exam_table import FIELDS, Placed, parse_image, read_record_files
 from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.files import UnreadableError, parse_json, read_bytes
-from medexam.questions import Exam, Language, Option, Question
-
-_Pool = dict[tuple[int, str], Option]
-"""The options that one reading has met, so that those of the same number and text are one object."""
+from medexam.questions import Exam, Language, Question
+from medexam.specs.base import describe_faults
 
 
 def read_v1(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
@@ -96,7 +96,6 @@ def _parse(
     faults: list[RowFault] = []
     booklets: defaultdict[tuple[int | None, str], set[str]] = defaultdict(set)
     exams: dict[Exam, Exam] = {}
-    pool: _Pool = {}
     for place, record in placed:
         try:
             if isinstance(record, RowError):
@@ -110,7 +109,7 @@ def _parse(
                 raise RowError(f"qid is {record.get('qid')!r}, not a question number")
             place = key = f"headqa-v{version[:1]}/{exam.year}/{exam.discipline}/{number}"
             gold = _parse_gold(record, version)
-            rows.append(Row(_parse_question(record, key, exam, number, language, pool), gold))
+            rows.append(Row(_parse_question(record, key, exam, number, language), gold))
             booklets[exam.year, exam.discipline].add(exam.name)
         except RowError as error:
             faults.append(RowFault(place, str(error)))
@@ -137,36 +136,17 @@ def _parse_gold(record: Mapping[str, object], version: str) -> int | None:
     return gold if is_v1 else gold or None
 
 
-def _parse_question(
-    record: Mapping[str, object], key: str, exam: Exam, number: int, language: Language, pool: _Pool
-) -> Question:
-    stem, answers, image = record.get("qtext"), record.get("answers"), record.get("image")
-    if not isinstance(stem, str):
-        raise RowError(f"qtext is {stem!r}, not text")
-    if image is not None and not isinstance(image, (str, Mapping)):
-        raise RowError(f"image is {image!r}, not a path")
+def _parse_question(record: Mapping[str, object], key: str, exam: Exam, number: int, language: Language) -> Question:
+    answers, image = record.get("answers"), record.get("image")
     if not isinstance(answers, list):
         raise RowError(f"answers is {answers!r}, not a list of options")
-    options = []
-    for answer in answers:
-        aid = parse_whole_number(answer.get("aid")) if isinstance(answer, Mapping) else None
-        text = answer.get("atext") if isinstance(answer, Mapping) else None
-        if aid is None or not isinstance(text, str):
-            raise RowError(f"answers holds {answer!r}, which is not an option with a number aid and a text atext")
-        if (aid, text) not in pool:
-            pool[aid, text] = Option(number=aid, text=text)
-        options.append(pool[aid, text])
-    numbers = [option.number for option in options]
-    if len(options) < 2:
-        raise RowError(f"a question needs at least two options, this one has {len(options)}")
-    if len(set(numbers)) != len(numbers):
-        raise RowError(f"two options carry the same number: {numbers}")
-    return Question(
-        key=key,
-        exam=exam,
-        number=number,
-        language=language,
-        stem=stem,
-        options=tuple(options),
-        image=parse_image(image),
-    )
+    options = [
+        {"number": each.get("aid"), "text": each.get("atext")} if isinstance(each, Mapping) else each
+        for each in answers
+    ]
+    fields = {"key": key, "exam": exam, "number": number, "language": language, "stem": record.get("qtext")}
+    try:
+        shown = parse_image(image) if isinstance(image, (str, Mapping)) else image
+        return Question.model_validate({**fields, "options": options, "image": shown})
+    except ValidationError as error:
+        raise RowError(describe_faults(error)) from None

@@ -407,7 +407,7 @@ def _find_unclean(row: Row) -> Iterator[str]:
 
 
 def _find_telltale(rows: Sequence[Row]) -> str:
-    """Find what half of the right options and few others, or of the wrong ones, begin or end in; an empty text if nothing."""
+    """Find what half of the right options and few others begin or end in, or the reverse; an empty text if nothing."""
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for row in rows:

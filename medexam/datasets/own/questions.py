@@ -178,22 +178,19 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
 def read_questions(spec: DatasetSpec) -> SourceTable:
     """Read the table of a spec, joined with its key and arranged; raise `DatasetError` if a file does not fit."""
     columns = spec.columns
-    leave_out, as_above, ignored = columns.leave_out or {}, columns.as_above or (), columns.ignored
+    leave_out, as_above, ignored = columns.leave_out or {}, columns.as_above or (), columns.ignored or ()
     stated = {field: getattr(columns, field) for field in STANDARD}
     read = {field: STANDARD[field] if names is None else columns_in(names) for field, names in stated.items()}
-    shown = {*chain(*(names for field, names in read.items() if field != "explanation" or spec.explained))}
-    needed = {*shown, *leave_out, *as_above}
-    needed |= {name.partition(".")[0] for name in needed}
-    if spec.answers is None:
-        # What no question needs is much of the memory of a large table; any column may join a key.
-        table = read_own_table(spec, {*read["explanation"], *(ignored or ())} - needed)
-    else:
-        table = add_key(read_own_table(spec), spec.answers)
-    check_columns([*as_above, *(ignored or ()), *leave_out], table)
-    names = {*chain(*read.values()), *leave_out, *(ignored or ()), KEYED}
-    names |= {name.partition(".")[0] for name in names}
-    extra = next((column for column in table.columns if column not in names), None)
-    if ignored is not None and extra is not None:
+    needed = {name for field, names in read.items() if field != "explanation" or spec.explained for name in names}
+    needed |= {name.partition(".")[0] for name in [*needed, *leave_out, *as_above]}
+    # What no question needs is much of the memory of a large table; any column may join a key.
+    unread = {*read["explanation"], *ignored} - needed if spec.answers is None else ()
+    table = add_key(read_own_table(spec, unread), spec.answers)
+    check_columns([*as_above, *ignored, *leave_out], table)
+    known = {KEYED, *leave_out, *ignored, *chain(*read.values())}
+    known |= {name.partition(".")[0] for name in known}
+    extra = next((column for column in table.columns if column not in known), None)
+    if columns.ignored is not None and extra is not None:
         raise DatasetError(
             f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "
             "is read as, or add it there"
