@@ -1,4 +1,5 @@
 from .base import Spec as Spec
+from .base import describe_faults as describe_faults
 from .base import parse_yaml as parse_yaml
 from .base import validate as validate
 from .catalogue import BUILT as BUILT

@@ -4,12 +4,16 @@ It knows SQuAD's nested JSON and the hub's rows as JSON, JSON Lines or Parquet, 
 that does not stand where its offset says is kept; what to do about it is for the caller.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
-from medexam.datasets import Cells, parse_whole_number, read_file
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from medexam.datasets import read_file
 from medexam.errors import DatasetError
+from medexam.specs import describe_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,14 @@ class SpanAnswer:
     """The offset that the file states, in characters from 0; see `SpanItem.is_misplaced`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=ConfigDict(coerce_numbers_to_str=True))
 class SpanItem:
     """One question about a context."""
 
-    key: str
+    key: Annotated[str, Field(min_length=1)]
     """The file's `id`, unique in it."""
-    context: str
-    question: str
+    context: Annotated[str, Field(strict=True)]
+    question: Annotated[str, Field(strict=True)]
     answers: tuple[SpanAnswer, ...]
     """Empty where the file says that the context holds no answer."""
     variant: str | None = None
@@ -45,19 +49,24 @@ class SpanItem:
         return tuple(answer.text for answer in self.answers)
 
 
+_ITEM = TypeAdapter(SpanItem)
+
+
 def read_squad(path: Path) -> tuple[SpanItem, ...]:
-    """Read the questions of a `.json`, `.jsonl` or `.parquet` file, in its order.
+    """Read the questions of a file, in its order.
 
     A row needs `id`, `context`, `question` and `answers`, which is a mapping of lists `text` and `answer_start`, or a
     list of mappings with one of each. With `variant`, one `id` may stand once in each variant. Raises `DatasetError`
     naming the row that lacks something, the id that stands twice, or the file that cannot be read.
     """
-    if path.suffix not in {".json", ".jsonl", ".parquet"}:
-        raise DatasetError(f"{path}: is not a .json, .jsonl or .parquet file; spans are read from these")
     items: dict[str, SpanItem] = {}
     for row in read_file(path).rows:
         try:
-            item = _parse_row(row.record)
+            if isinstance(row.record, str):
+                raise ValueError(row.record)
+            item = _ITEM.validate_python(_fields(row.record))
+        except ValidationError as error:
+            raise DatasetError(f"{path}, {row.place}: {describe_faults(error)}") from None
         except ValueError as error:
             raise DatasetError(f"{path}, {row.place}: {error}") from None
         if item.key in items:
@@ -66,52 +75,21 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
     return tuple(items.values())
 
 
-def _parse_row(row: Cells) -> SpanItem:
-    if isinstance(row, str):
-        raise ValueError(row)
-    if missing := [name for name in ("id", "context", "question", "answers") if name not in row]:
-        raise ValueError(f"has no {', '.join(missing)}: its fields are {', '.join(row):.200}")
-    key, context, question = row.get("id"), row.get("context"), row.get("question")
-    if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-        raise ValueError(f"id is {key!r}, not a text or a number")
-    for name, value in (("context", context), ("question", question)):
-        if not isinstance(value, str):
-            raise ValueError(f"{name} of {key!r} is {value!r:.60}, not text")
-    answers = tuple(_parse_answers(row.get("answers")))
-    name, variant = _name_variant(str(key), row.get("variant"))
-    return SpanItem(name, str(context), str(question), answers, variant)
-
-
-def _name_variant(key: str, stated: object) -> tuple[str, str | None]:
-    """Put the variant at the key's end, and return both; the variant is None if the row tells none."""
-    if stated is None:
-        last = key.rpartition("/")[2]
-        return key, last if "#" in last and last != key else None
-    if not isinstance(stated, str) or not stated.strip():
-        raise ValueError(f"variant of {key!r} is {stated!r:.60}, not a text")
-    variant = stated.strip()
-    return (key if key.endswith(f"/{variant}") else f"{key}/{variant}"), variant
-
-
-def _parse_answers(answers: object) -> Iterator[SpanAnswer]:
+def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `SpanItem`: the variant stands at the key's end, and each answer has its offset."""
+    key, variant, answers = row.get("id"), row.get("variant"), row.get("answers")
+    last = str(key).rpartition("/")[2]
+    if variant is not None and key is not None:
+        key = key if str(key).endswith(f"/{variant}") else f"{key}/{variant}"
+    elif "#" in last and last != key:
+        variant = last
     if isinstance(answers, Mapping):
-        texts, starts = (
-            value if isinstance(value, list) else [value]
-            for value in (answers.get("text"), answers.get("answer_start"))
-        )
-        if len(texts) != len(starts):
-            raise ValueError(f"answers has {len(texts)} values of text and {len(starts)} of answer_start")
-        pairs = list(zip(texts, starts, strict=True))
-    elif isinstance(answers, list) and all(isinstance(answer, Mapping) for answer in answers):
-        pairs = [(answer.get("text"), answer.get("answer_start")) for answer in answers]
-    else:
-        raise ValueError(
-            f"answers is {answers!r:.60}, not a mapping of text and answer_start, or a list of such mappings"
-        )
-    for text, stated in pairs:
-        start = parse_whole_number(stated)
-        if not isinstance(text, str) or start is None:
-            raise ValueError(
-                f"an answer has text {text!r:.60} and answer_start {stated!r:.60}, not a text and an offset"
-            )
-        yield SpanAnswer(text, start)
+        values = map(answers.get, ("text", "answer_start"))
+        parts, starts = (value if isinstance(value, list) else [value] for value in values)
+        if len(parts) != len(starts):
+            raise ValueError(f"answers has {len(parts)} values of text and {len(starts)} of answer_start")
+        answers = [{"text": text, "answer_start": start} for text, start in zip(parts, starts, strict=True)]
+    if isinstance(answers, list) and all(isinstance(each, Mapping) for each in answers):
+        answers = [{"text": each.get("text"), "start": each.get("answer_start")} for each in answers]
+    texts = {name: row.get(name) for name in ("context", "question")}
+    return {**texts, "key": key, "answers": answers, "variant": variant}
