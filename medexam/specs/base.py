@@ -33,7 +33,7 @@ _MOST_CHOICES = 20
 _WANTED = {
     "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
     "model_type": "input should be a name, or keys with their values",
-    "list_type": "input should be a list, such as [a, b]",
+    **dict.fromkeys(("list_type", "tuple_type"), "input should be a list, such as [a, b]"),
     "int_parsing": "input should be a whole number",
     "string_type": "input should be a text",
 }
@@ -66,6 +66,8 @@ class Spec(FrozenModel):
         """Take `years: 2016` for `years: [2016]`, where a field is a list and never one value alone."""
         if isinstance(values, str) and cls.short_form:
             values = {cls.short_form: values}
+        if isinstance(values, str):
+            raise ValueError(f"{values[:60]!r} is a text: write keys with their values")
         if not isinstance(values, Mapping):
             return read(values)
         tree = {cls.other_names.get(name, name): value for name, value in values.items()}
@@ -157,11 +159,30 @@ class SourceText(str):
 _NO_PATH = SourceText("")
 
 
-class _SourceLoader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):
+    keys: tuple[str, ...] = ("str",)
+    knows_lines = False
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Refuse a key that is no text or stands twice, which PyYAML lets replace the first."""
+        node, lines = super().compose_mapping_node(anchor), dict[str, int]()
+        for key, _ in node.value:
+            if (kind := key.tag.rpartition(":")[2]) == "merge":
+                continue
+            line = f"{self.name}, line {key.start_mark.line + 1}"
+            if kind not in self.keys:
+                raise SpecError(f"{line}: a key must be a text; put it in quotes")
+            if key.value in lines:
+                raise SpecError(f"{line}: key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}")
+            lines[key.value] = key.start_mark.line + 1
+        return node
+
     def construct_scalar(self, node: Any) -> Any:
-        """Return a scalar's text with its source."""
-        mark = node.start_mark
-        return SourceText(super().construct_scalar(node), f"{mark.name}, line {mark.line + 1}")
+        """Return a scalar's text, and refuse one that no path or prompt can hold."""
+        text, source = super().construct_scalar(node), f"{self.name}, line {node.start_mark.line + 1}"
+        if "\0" in text:
+            raise SpecError(f"{source}: a text holds a null character")
+        return SourceText(text, source) if self.knows_lines else text
 
 
 yaml.SafeDumper.add_representer(SourceText, yaml.SafeDumper.represent_str)
@@ -182,12 +203,10 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False, lines: bool = F
     breaks.
     """
     try:
-        loader = (_SourceLoader if lines else yaml.SafeLoader)(text)
-        loader.name = where
-        if (node := loader.get_single_node()) is None:
-            return None
-        _check_keys(node, where, ("str", "int") if numbered else ("str",), set())
-        return writable(loader.construct_document(node))
+        loader = _Loader(text)
+        loader.name, loader.knows_lines = where, lines
+        loader.keys = ("str", "int") if numbered else ("str",)
+        return writable(loader.get_single_data())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -195,29 +214,6 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False, lines: bool = F
         raise SpecError(f"{where}{line}: not YAML: {problem}") from None
     except (ValueError, OverflowError, RecursionError) as error:
         raise SpecError(f"{where}: a value cannot be read: {str(error).split(';')[0]}") from None
-
-
-def _check_keys(node: yaml.Node, where: str, kinds: tuple[str, ...], checked: set[int]) -> None:
-    """Raise `SpecError` for a key that is no text or stands twice, and for a text that no path or prompt can hold."""
-    if id(node) in checked:
-        return
-    checked.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
-        if "\0" in node.value:
-            raise SpecError(f"{where}, line {node.start_mark.line + 1}: a text holds a null character")
-        return
-    lines = dict[str, int]()
-    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-        if (kind := key.tag.rpartition(":")[2]) == "merge":
-            continue
-        line = f"{where}, line {key.start_mark.line + 1}"
-        if kind not in kinds:
-            raise SpecError(f"{line}: a key must be a text; put it in quotes")
-        if key.value in lines:
-            raise SpecError(f"{line}: key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}")
-        lines[key.value] = key.start_mark.line + 1
-    for child in node.value:
-        _check_keys(child[1] if isinstance(child, tuple) else child, where, kinds, checked)
 
 
 _REFUSED: Mapping[str, Mapping[str, Any]] = parse_yaml(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from medexam.specs.base import walk
 from medexam.specs.experiment import CellSpec
 from medexam.specs.model import SAMPLING, ModelSpec
 from medexam.specs.programs.programs import describe
@@ -110,17 +111,13 @@ def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[st
     Labels of cells that differ in neither stay equal: what else differs, such as the data set, is shown beside them.
     """
     included: dict[str, Any] = {"program": True, "model": {*SAMPLING, "extra_body"}}
-    documents = [cell.model_dump(mode="json", include=included) for cell in cells]
+    dumps = (cell.model_dump(mode="json", include=included) for cell in cells)
+    documents = [{key: value for key, value in walk(dump) if not isinstance(value, dict | list)} for dump in dumps]
     names = []
     for label, document in zip(labels, documents, strict=True):
-        first, *others = [other for name, other in zip(labels, documents, strict=True) if name == label]
-        keys = sorted({key for other in others for key in differing_keys(first, other)})
-        fields = []
-        for key in keys:
-            value: Any = document
-            for part in key.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            fields.append(f"{key.rpartition('.')[2]} {text[:40]}")
-        names.append(f"{label} ({', '.join(fields)})" if fields else label)
+        others = [other for name, other in zip(labels, documents, strict=True) if name == label]
+        keys = {key for other in others for key in {*document, *other} if document.get(key) != other.get(key)}
+        values = {key: json.dumps(document.get(key), ensure_ascii=False).strip('"') for key in sorted(keys)}
+        fields = ", ".join(f"{key.rpartition('.')[2]} {value[:40]}" for key, value in values.items())
+        names.append(f"{label} ({fields})" if fields else label)
     return names

@@ -13,7 +13,7 @@ numbered options; `reads` is what a local model, the parameter `reader`, finds i
 `label` is what tables call it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -34,7 +34,7 @@ from pydantic import (
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object, ships
 from medexam.questions import Language
-from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml
+from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml, walk
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec
@@ -89,7 +89,7 @@ class KindSpec(ProgramSpec):
         """The same program as a spec writes it in steps."""
         settings, steps = Tree(), _fill(self.template["steps"], dict(self))
         retriever = getattr(self, "retriever", None)
-        if retriever not in (None, RetrieverSpec()) and any("retrieve" in step for step in _walk(steps)):
+        if retriever not in (None, RetrieverSpec()) and any(path.endswith(".retrieve") for path, _ in walk(steps)):
             settings["retriever"] = _plain(retriever)
         for name, value in self._set.items():
             if name in self.template["parameters"]:
@@ -160,12 +160,6 @@ def _fill(part: Any, values: Mapping[str, Any]) -> Any:
         words = filled.get("words", ())
         return filled | ({"words": words["group"]} if [*words] == ["group"] else {})
     return _plain(values[part[1:]]) if isinstance(part, str) and part.startswith("$") else part
-
-
-def _walk(steps: list[Tree]) -> Iterator[Tree]:
-    for step in steps:
-        yield step
-        yield from _walk([*step.get("do", ()), *step.get("else", ())])
 
 
 def _plain(value: Any) -> Any:

@@ -309,6 +309,7 @@ class FlowSpec(ModuleSpec):
         codes = [code for step, asking in parts for code in (*asking.codes, step.by) if code not in BY]
         answering = [asking for step, asking in parts if getattr(step.use, "kind", "") != "abstain"]
         forms = [{*asking.forms} for asking in answering if asking.forms]
+        forms += [{"choice"} for _, step in walk_steps(self.steps) if step.drop or step.each == "options"]
         readers = {asking.local_reader for step, asking in parts} - {None}
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
