@@ -1,12 +1,13 @@
-"""How many Python functions of medexam a question passes through while it is asked.
+"""How many Python functions of medexam a question passes through, over a whole run and while it is asked.
 
     python bench/path_calls.py http://127.0.0.1:8123/v1 [--answer-format free] [--kind zero_shot]
 
 Runs two numbers of questions of HEAD-QA v1 (`$MEDEXAM_DATA`) against `instant_server.py`, and counts each call of a
 function of the package in whatever thread: the difference of the two counts by that of the questions, so that no
 start-up is in it. A function that fewer than every second question calls is left out: it belongs to a request, a file
-or a report. Prints one JSON document: calls a question, modules, and the calls of each function. With `--time` it
-counts nothing, and prints the processor's milliseconds a question.
+or a report. Prints one JSON document: calls a question, modules, and the calls of each function; `asking` counts from
+the first question that is begun to the last answer that is kept, without planning, loading and scoring. With `--time`
+it counts nothing, and prints the processor's milliseconds a question.
 """
 
 import argparse
@@ -16,12 +17,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import medexam
+from medexam.experiments.run.scheduler import Scheduler
 
 PACKAGE = str(Path(medexam.__file__).parent) + os.sep
 LEAST = 0.5
@@ -39,24 +41,37 @@ def run(endpoint: str, questions: int, program: dict[str, Any], folder: Path) ->
     medexam.run(spec, limit=questions, runs_dir=folder, track=False, progress=False)
 
 
-def count(arguments: argparse.Namespace, folder: Path) -> list[Counter[str]]:
-    """Count the calls of each function of the package in a run of each size."""
-    calls: Counter[str] = Counter()
+def count(arguments: argparse.Namespace, folder: Path) -> list[tuple[Counter[str], Counter[str]]]:
+    """Count the calls of each function of the package in a run of each size: all, and those while it asks."""
+    calls, asking = Counter[str](), Counter[str]()
+    is_asking, ask = False, Scheduler.run
+
+    async def run_scheduler(scheduler: Scheduler) -> None:
+        nonlocal is_asking
+        is_asking = True
+        try:
+            await ask(scheduler)
+        finally:
+            is_asking = False
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         # A coroutine that goes on is no call.
         if event == "call" and frame.f_lasti <= 4 and frame.f_code.co_filename.startswith(PACKAGE):
             code = frame.f_code
-            calls[f"{code.co_filename.removeprefix(PACKAGE)}:{code.co_qualname}"] += 1
+            name = f"{code.co_filename.removeprefix(PACKAGE)}:{code.co_qualname}"
+            calls[name] += 1
+            asking[name] += int(is_asking)
 
     counts = []
     # Threads of the first run live on, and count for the second.
     threading.setprofile(note)
     sys.setprofile(note)
+    Scheduler.run = run_scheduler  # type: ignore[method-assign,assignment]
     for number in arguments.questions:
         calls.clear()
+        asking.clear()
         run(arguments.endpoint, number, arguments.program, folder / str(number))
-        counts.append(Counter(calls))
+        counts.append((Counter(calls), Counter(asking)))
     sys.setprofile(None)
     return counts
 
@@ -83,13 +98,19 @@ def main() -> None:
             print(json.dumps({"processor_ms_a_question": round(1000 * (seconds[2] - seconds[1]) / (many - few), 3)}))
             return
         small, large = count(arguments, folder)
-    rates = {name: (large[name] - small[name]) / (many - few) for name in large}
+    whole, asking = (describe(*pair, many - few) for pair in zip(small, large, strict=True))
+    print(json.dumps({**whole, "asking": asking}, indent=1))
+
+
+def describe(few: Counter[str], many: Counter[str], questions: int) -> dict[str, Any]:
+    """Describe the calls of so many questions, as those of many more than those of few."""
+    rates = {name: (many[name] - few[name]) / questions for name in many}
     figures = {name: round(rate, 1) for name, rate in sorted(rates.items(), key=lambda pair: -pair[1]) if rate >= LEAST}
-    modules = Counter[str]()
+    modules: dict[str, float] = defaultdict(float)
     for name, rate in figures.items():
         modules[name.partition(":")[0]] += rate
     total = {"calls": round(sum(figures.values()), 1), "modules": len(modules)}
-    print(json.dumps({**total, "of_modules": modules, "of_functions": figures}, indent=1))
+    return {**total, "of_modules": modules, "of_functions": figures}
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def read_dialogue(turns: list[dict[str, Any]], settings: Mapping[str, Any]) -> D
         raise InvalidRequestError("the request has no user turn to answer")
     if all(len(turn) == 2 and isinstance(turn.get("content"), str) and turn["role"] != "tool" for turn in turns):
         return Dialogue.of(words, sampling, fields=fields)
-    return Dialogue(words, "", sampling, fields=fields, turns=turns)
+    return Dialogue(words, "", sampling, fields=fields, turns=[*turns])
 
 
 def _words(turn: Mapping[str, Any]) -> ChatMessage:

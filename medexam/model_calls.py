@@ -50,17 +50,12 @@ class Sampling(NamedTuple):
 
     def drawing(self) -> dict[str, Any]:
         """Return the fields of a completions request that decide which of the possible tokens is taken."""
-        names = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return self._replace(max_tokens=None, stop=()).fields()
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of a completions request."""
-        fields = self.drawing()
-        if self.max_tokens is not None:
-            fields["max_tokens"] = self.max_tokens
-        if self.stop:
-            fields["stop"] = [*self.stop]
-        return fields
+        fields = {name: value for name, value in zip(self._fields, self, strict=True) if value not in (None, ())}
+        return {**fields, "stop": [*self.stop]} if self.stop else fields
 
 
 SAMPLED = frozenset(Sampling.__annotations__)
@@ -106,7 +101,7 @@ class Dialogue(NamedTuple):
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""
-        unseeded = self._replace(sampling=self.sampling.changed(seed=None), fields=dict(self.fields))
+        unseeded = self.with_seed(None).with_fields(dict(self.fields))
         return json.dumps(unseeded, default=str, sort_keys=True)
 
     @property

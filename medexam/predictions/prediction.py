@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Any, NamedTuple, Self
@@ -158,7 +157,7 @@ class ModelCall(SlottedModel):
     """Further fields of the request in OpenAI's chat dialect, such as `tools`."""
     asked: str | None = None
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
-    text: Written | None = None
+    text: str | None = None
     """The reply as it came, thinking in its block; None where nothing was written."""
     finish_reason: str | None = None
     """As the server wrote it: `stop`, `length`, or a provider's own word."""
@@ -178,38 +177,43 @@ class ModelCall(SlottedModel):
     tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
     logprobs: ContinuationLogprobs | None = None
     """The log-probabilities of `texts`."""
-    fault: Written | None = None
+    fault: str | None = None
     """What the call broke with: the error's kind and its message."""
 
     @classmethod
-    def of(cls, dialogue: Dialogue, asked: str | None = None) -> "ModelCall":
-        """Return what a dialogue sends, without a reply yet."""
-        request = dialogue.continuations
-        plain = dialogue.plain or (request is not None and not request.template)
-        return cls(
-            messages=() if plain else tuple(dialogue.turns_with_opening),
-            prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
-            pictures=tuple(
-                hashlib.sha256(base64.b64decode(picture.partition(",")[2])).hexdigest() for picture in dialogue.media
-            ),
-            choices=dialogue.choices,
-            texts=None if request is None else request.texts,
-            sampling=dialogue.sampling.fields(),
-            fields=dict(dialogue.fields),
-            asked=asked,
-        )
-
-    def with_reply(self, generation: Generation) -> "ModelCall":
-        """Return the call with a reply."""
-        text = generation.reply if self.texts is None else None
-        reply = {name: getattr(generation, name) for name in _REPLY}
-        return replace(self, text=text, logprobs=generation.reading, **reply)
+    def of(
+        cls,
+        dialogue: Dialogue,
+        generation: Generation | None = None,
+        asked: str | None = None,
+        fault: str | None = None,
+    ) -> "ModelCall":
+        """Return what a dialogue sent, with the reply if there is one."""
+        request, call = dialogue.continuations, dict[str, Any]()
+        if generation is not None:
+            call = {name: getattr(generation, name) for name in _REPLY}
+            call |= {"text": None if request else generation.reply, "logprobs": generation.reading}
+        if dialogue.pictures or dialogue.turns:
+            call["pictures"] = tuple(
+                hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest() for url in dialogue.media
+            )
+        if dialogue.plain or (request and not request.template):
+            call["prompt"] = dialogue.messages[-1]["content"] + dialogue.opening
+        else:
+            call["messages"] = tuple(dialogue.turns_with_opening)
+        call |= {"choices": dialogue.choices, "texts": request and request.texts, "asked": asked, "fault": fault}
+        call |= {"sampling": dialogue.sampling.fields(), "fields": dict(dialogue.fields)}
+        try:
+            return cls(**call)
+        except ValueError:
+            # Halves of surrogate pairs are no text.
+            return cls(**writable(call))
 
     def generation(self) -> Generation:
         """Return the reply as an engine gives it."""
         reply = {name: getattr(self, name) for name in _REPLY}
-        named = {"finish_reason": self.finish_reason or "stop", "model": self.model or ""}
-        return Generation(reply=self.text, reading=self.logprobs, **{**reply, **named})
+        reply |= {"finish_reason": self.finish_reason or "stop", "model": self.model or ""}
+        return Generation(reply=self.text, reading=self.logprobs, **reply)
 
     @property
     def words_sent(self) -> str:
@@ -364,20 +368,17 @@ class Prediction(SlottedModel):
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens of all prompts of the question; None if a server did not report those of one of them."""
-        count: int | None = count_tokens(self.calls, "prompt_tokens")
-        return count
+        return count_tokens(self.calls, "prompt_tokens")  # type: ignore[no-any-return]
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens of all replies, likewise."""
-        count: int | None = count_tokens(self.calls, "completion_tokens")
-        return count
+        return count_tokens(self.calls, "completion_tokens")  # type: ignore[no-any-return]
 
     @property
     def cost_usd(self) -> float | None:
         """US dollars of all calls; None if the cost of one of them is unknown."""
-        usd: float | None = count_tokens(self.calls, "cost_usd")
-        return usd
+        return count_tokens(self.calls, "cost_usd")  # type: ignore[no-any-return]
 
     @property
     def thinking_tokens(self) -> int | None:
@@ -397,11 +398,7 @@ class Prediction(SlottedModel):
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of `predictions.jsonl` as a JSON-ready dictionary."""
-        return self.model_dump(mode="json", exclude_none=True)
-
-    def to_line(self) -> bytes:
-        """Write `to_json` as UTF-8, with the end of the line."""
-        return self.__pydantic_serializer__.to_json(self, exclude_none=True) + b"\n"
+        return self.__pydantic_serializer__.to_python(self, mode="json", exclude_none=True)  # type: ignore[no-any-return]
 
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:

@@ -2,8 +2,8 @@ from .base import AskingProgram as AskingProgram
 from .base import ProgramOutput as ProgramOutput
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
-from .kept import kept_calls as kept_calls
 from .lm import EngineLM as EngineLM
+from .lm import kept_calls as kept_calls
 from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .outcome import look as look

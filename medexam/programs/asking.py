@@ -50,8 +50,9 @@ class AnsweringProgram(ExamProgram):
 
     def __init__(self, spec: WordsSpec, words: Words, max_tokens: int) -> None:
         super().__init__()
-        self.spec, self.turn = spec, words.turn
+        self.spec, self.turn, self.reasons = spec, words.turn, spec.reasons
         self.guided = spec.answer_format == "guided"
+        self._opening, self._closing = answer_opening(spec.answer_form), answer_closing(spec.answer_form)
         self.weighs = False
         """Whether a guided answer is the option that the model finds likeliest, told with all options' probabilities,
         instead of one that it writes."""
@@ -60,7 +61,7 @@ class AnsweringProgram(ExamProgram):
         (instructions,) = words.parts.values()
         outputs = {**({"rationale": _RATIONALE} if spec.reasons else {}), "answer": _ANSWER}
         if self.reasons_apart:
-            self._stop = answer_opening(spec.answer_form).rstrip(" :")
+            self._stop = self._opening.rstrip(" :")
             first = dspy.Signature({"question": _QUESTION, "rationale": _RATIONALE}, instructions)
             self.reason = dspy.Predict(first, max_tokens=max_tokens, stop=[self._stop])
             outputs = {"rationale": _GIVEN, "answer": _ANSWER}
@@ -70,8 +71,8 @@ class AnsweringProgram(ExamProgram):
 
     async def aforward(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        question, reasons = current_way().inputs.get("question", question), self.spec.reasons
-        opening, rationale, is_chosen = answer_opening(self.spec.answer_form), None, self.guided
+        question, reasons = current_way().inputs.get("question", question), self.reasons
+        opening, rationale, is_chosen = self._opening, None, self.guided
         if self.reasons_apart:
             first = await self.ask_about(self.reason, question)
             reasoning = read_rationale(first.reply or "")
@@ -79,12 +80,16 @@ class AnsweringProgram(ExamProgram):
             rationale = (reasoning or "").split(self._stop)[0].rstrip()
             opening = f"{rationale}\n\n{opening}" if rationale else opening
         given = {} if rationale is None else {"rationale": rationale}
-        generation = await (self._choose(question, opening) if is_chosen else self.ask_about(self.respond, question))
-        if self.spec.answer_after_budget and is_cut_in_thinking(generation.reply, generation.finish_reason):
-            # The two calls are one reply then.
-            thinking, _ = split_thinking(generation.reply or "")
-            generation, is_chosen = await self._choose(question, join_thinking(thinking or "", opening)), True
-        outputs: dict[str, Any] = {"answer": (answer := self._read(generation, question, chosen=is_chosen))}
+        if is_chosen:
+            generation, answer = await self._choose(question, opening)
+        else:
+            generation = await self.ask_about(self.respond, question)
+            answer = self._read(generation, question)
+            if self.spec.answer_after_budget and is_cut_in_thinking(generation.reply, generation.finish_reason):
+                # The two calls are one reply then.
+                is_chosen, (thinking, _) = True, split_thinking(generation.reply or "")
+                generation, answer = await self._choose(question, join_thinking(thinking or "", opening))
+        outputs: dict[str, Any] = {"answer": answer}
         if reasons and not self.reasons_apart:
             outputs["rationale"] = rationale = read_rationale(generation.reply or "")
         _trace(self.respond, question, given, **outputs)
@@ -108,11 +113,9 @@ class AnsweringProgram(ExamProgram):
         question: Question,
         beginning: str = "",
         choices: Sequence[str] | None = None,
-        closing: str = "",
     ) -> Generation:
-        """Ask one of its predictors about a question, with its picture if it is shown.
-
-        With `choices` the reply is whole: behind its beginning one of them, and what closes it, unless it was withheld.
+        """Ask one of its predictors about a question, with its picture if it is shown; the reply is what follows the
+        beginning.
         """
         turns = [{"role": self.turn, "content": predictor.signature.instructions}]
         if self.turn != "system":
@@ -121,7 +124,8 @@ class AnsweringProgram(ExamProgram):
             solved = [demo["rationale"]] if demo.get("rationale") and "rationale" in predictor.signature.fields else []
             if demo.get("answer") is not None:
                 solved.append(render_answer(demo["answer"], self.spec.answer_form))
-            turns.append({"role": "user", "content": _as_question(demo["question"]).printed})
+            example = Question.model_validate(getattr(demo["question"], "source", demo["question"]))
+            turns.append({"role": "user", "content": example.printed})
             turns.append({"role": "assistant", "content": "\n\n".join(solved)})
         turns.append(user_turn(question.printed))
         turns += [{"role": "assistant", "content": beginning}] if beginning else []
@@ -130,29 +134,27 @@ class AnsweringProgram(ExamProgram):
             asked["continuations"] = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
         elif choices is not None:
             asked["choices"] = tuple(choices)
-        generation = await self.ask(predictor, turns, **asked)
-        if choices is None or generation.withheld:
-            return generation
-        return replace(generation, reply=f"{beginning}{generation.reply}{closing}")
+        return await self.ask(predictor, turns, **asked)
 
-    async def _choose(self, question: Question, beginning: str) -> Generation:
-        numbers, closing = [*map(str, question.option_numbers)], answer_closing(self.spec.answer_form)
-        return await self.ask_about(self.respond, question, beginning, numbers, closing)
+    async def _choose(self, question: Question, beginning: str) -> tuple[Generation, int | None]:
+        """Have one of the options' numbers chosen; return the whole reply and the number, None if it was withheld."""
+        choices = [*map(str, numbers := question.option_numbers)]
+        generation = await self.ask_about(self.respond, question, beginning, choices)
+        if (choice := (generation.reply or "").strip()) not in choices:
+            return generation, None
+        answer = numbers[choices.index(choice)]
+        return replace(generation, reply=f"{beginning}{choice}{self._closing}"), answer
 
-    def _read(self, generation: Generation, question: Question, *, chosen: bool) -> int | None:
-        """Read the answer of a reply; one that was refused or filtered holds none.
+    def _read(self, generation: Generation, question: Question) -> int | None:
+        """Read the answer of a free reply; one that was refused or filtered holds none.
 
         Under the setting `READING` of `lenient`, where the strict reader reads no answer, the lenient one's.
         """
         reply, ending = generation.reply or "", generation.ending
         if ending in WITHHELD:
             return None
-        if chosen:
-            # Nothing that the model reasoned before can deny or end what it was then left to choose.
-            place = max(reply.rfind(answer_opening(self.spec.answer_form)), 0)
-            return parse_answer(reply[place:], question.option_numbers)
         content = end_turn(split_thinking(reply)[1])
-        how = {"reasoned": self.spec.reasons, "cut": ending is Ending.CUT}
+        how = {"reasoned": self.reasons, "cut": ending is Ending.CUT}
         answer = parse_answer(content, question.option_numbers, **how)
         if answer is None and dspy.settings.get(READING) == "lenient" and ending is not Ending.ABORTED:
             texts = {option.number: option.text for option in question.options}
@@ -179,10 +181,6 @@ def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], 
         if (passages := current_way().inputs.get("passages")) is not None:
             asked["passages"] = passages
         dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
-
-
-def _as_question(value: Any) -> Question:
-    return Question.model_validate(getattr(value, "source", value))
 
 
 class CitingPassages(BehindText):
@@ -231,11 +229,12 @@ class CitingPassages(BehindText):
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)
                 if outcome.rationale:
                     reply = f"{outcome.rationale}\n\n{reply}"
-                current = current_way().inputs.get("question", question)
-                outcome.generation = await self.program.ask_about(
-                    self.cite, current, f"{reply} {_OPENING}", [*map(str, range(count + 1))], _CLOSING
-                )
-                citation = _read_citation(end_turn(split_thinking(outcome.generation.reply or "")[1]), count)
+                current, beginning = current_way().inputs.get("question", question), f"{reply} {_OPENING}"
+                choices, citation = [*map(str, range(count + 1))], None
+                generation = await self.program.ask_about(self.cite, current, beginning, choices)
+                if (choice := generation.reply) in choices:
+                    citation, generation = int(choice), replace(generation, reply=f"{beginning}{choice}{_CLOSING}")
+                outcome.generation = generation
         return outcome.copy(cited=citation)
 
 

@@ -62,8 +62,7 @@ class ProgramOutput(dspy.Prediction):
 
     def copy(self, **fields: Any) -> Self:
         """Return the same output with other `fields`."""
-        output: Self = super().copy(**fields)
-        return output
+        return super().copy(**fields)  # type: ignore[no-any-return]
 
 
 _FIELDS = {field.name for field in fields(Prediction)} | {*ProgramOutput.__annotations__}

@@ -1,15 +1,18 @@
 """Where programs meet DSPy's language models: one `dspy.LM` over an engine, which keeps every call of a question.
 
 Programs that ship ask it by dialogues, and modules of the user's own as DSPy asks any model. Both end in the engine's
-`reply`.
+`reply`. What is kept of a question's calls stands in DSPy's settings, which it hands on to its threads.
 """
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -22,16 +25,80 @@ from medexam.dspy_requests import build_request, read_dialogue, read_generation
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.prediction import ModelCall
 from medexam.process import background_loop
-from medexam.programs.kept import KEPT, Draws, KeptCalls
 from medexam.specs import ModelSpec
 
 T = TypeVar("T")
+KEPT = "medexam_kept_calls"
+"""Setting of DSPy's context: the `KeptCalls` of a question."""
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
 _OTHER_MODEL = (
     "{} is not the run's model: ask dspy.settings.lm, name further models in `models` of a program of steps, or use "
     "medexam.Evaluate, where a module may ask any model"
 )
+
+
+_lock = threading.Lock()
+"""Held while seeds and places are drawn, by whatever thread."""
+
+
+@dataclass(eq=False)
+class Draws:
+    """Which seeds each prompt that is drawn at a temperature was sent under.
+
+    A server gives one seed and one prompt one reply, so an equal dialogue is sent under the next seed.
+    """
+
+    _seeds: defaultdict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def redraw(self, dialogue: Dialogue, model: str) -> Dialogue:
+        """Return the dialogue to send to a model: at a temperature and with a seed, under the first seed from its own
+        that is free.
+        """
+        if (seed := dialogue.sampling.seed) is None or not dialogue.sampling.temperature:
+            return dialogue
+        with _lock:
+            used_seeds = self._seeds[model, dialogue.key]
+            while seed in used_seeds:
+                seed += 1
+            used_seeds.add(seed)
+        return dialogue.with_seed(seed)
+
+
+@dataclass(eq=False)
+class KeptCalls(Draws):
+    """The calls of one question, the program's own and those of its parts, in the order in which they are begun."""
+
+    calls: list[tuple[Any, ...] | ModelCall] = field(default_factory=list)
+    """The arguments of `ModelCall.of` where a language model of this module was asked."""
+    fault: Exception | None = None
+    """What the last call broke with; None if it brought a reply."""
+
+    def begin(self, *call: Any) -> int:
+        """Keep a call that waits for its reply; return its place."""
+        with _lock:
+            self.calls.append(call)
+            return len(self.calls) - 1
+
+    def raise_fault(self) -> None:
+        """Raise what the last call broke with, if it did: `dspy.BestOfN` and the user's own code may catch it, and no
+        answer for want of a server is a failure.
+        """
+        if self.fault is not None:
+            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
+                raise self.fault
+
+    def all(self) -> tuple[ModelCall, ...]:
+        """Return what was kept so far."""
+        return tuple(call if isinstance(call, ModelCall) else ModelCall.of(*call) for call in self.calls)
+
+
+@contextmanager
+def kept_calls() -> Iterator[KeptCalls]:
+    """Keep every call of a model that the block makes, with those of the block around if it keeps some."""
+    keeper: KeptCalls = dspy.settings.get(KEPT) or KeptCalls()
+    with dspy.context(**{KEPT: keeper}):
+        yield keeper
 
 
 class OtherModelError(BaseException):
@@ -131,16 +198,14 @@ class EngineLM(dspy.LM):
         if keeper is None:
             return cast("Generation", await self.live_engine.reply(dialogue))
         request = dialogue if getattr(self.live_engine, "takes_seed", True) else dialogue.with_seed(None)
-        record = ModelCall.of(request, self._asked)
-        place = keeper.begin(record)
-        keeper.fault = None
+        place, keeper.fault = keeper.begin(request, None, self._asked), None
         try:
             generation: Generation = await self.live_engine.reply(dialogue)
         except CALL_ERRORS as error:
             keeper.fault = error
-            keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            keeper.calls[place] = (request, None, self._asked, f"{type(error).__name__}: {error}")
             raise
-        keeper.end(place, record.with_reply(generation))
+        keeper.calls[place] = (request, generation, self._asked)
         return replace(generation, place=place)
 
     def choose(self, prompt: str, options: Sequence[str]) -> str:

@@ -13,19 +13,18 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import Dialogue, Ending, Generation, Reading
+from medexam.model_calls import Dialogue, Ending, Generation, Reading, Sampling
 from medexam.model_identity import Answerer
 from medexam.predictions import Failure, ModelCall, Prediction, Reason, Status
 from medexam.predictions.prediction import as_read
 from medexam.programs.base import READING, AskingProgram, ProgramOutput, kept_passage
-from medexam.programs.kept import kept_calls
-from medexam.programs.lm import OTHER_MODELS, EngineLM
+from medexam.programs.lm import OTHER_MODELS, EngineLM, kept_calls
 from medexam.questions import Question, Task
 from medexam.signatures.thinking import is_cut_in_thinking
 
 _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
-_KEPT = ("answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score")
-_OF_PASSAGES = ("passages_cut", "rounds", "supported", "cited")
+_KEPT = {"answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score"}
+_OF_PASSAGES = {"passages_cut", "rounds", "supported", "cited"}
 
 
 def build_prediction(
@@ -46,23 +45,26 @@ def build_prediction(
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
     output = {name: value for name, value in prediction.items() if value is not None}
     generation, scores, hits = output.get("generation"), output.get("scores"), output.get("hits")
-    names = _KEPT if hits is None else (*_KEPT, *_OF_PASSAGES)
-    fields: dict[str, Any] = {name: output[name] for name in names if name in output}
-    replied = [place for place, call in enumerate(calls) if call.has_reply]
+    names = _KEPT if hits is None else _KEPT | _OF_PASSAGES
+    fields: dict[str, Any] = {name: output[name] for name in names & output.keys()}
+    last, served = None, dict[str | None, str | None]()
+    for place, call in enumerate(calls):
+        if call.has_reply:
+            last, served[call.asked] = place, call.model
     if generation is None:
-        generation = calls[replied[-1]].generation() if replied else None
+        generation = None if last is None else calls[last].generation()
     elif generation.place is None:
         # Nothing was sent for it: a reader of this machine wrote it.
-        calls = (*calls, ModelCall().with_reply(generation))
-    elif [generation.place] != replied[-1:]:
+        calls = (*calls, ModelCall.of(Dialogue([], "", Sampling()), generation))
+    elif generation.place != last:
         fields["replied"] = generation.place
     if generation is not None:
         fields["latency_s"] = round(latency_s, 4)
         if answerer is not None:
             # Another print where a reply names another model than was admitted for it.
-            served = {calls[place].asked: calls[place].model for place in replied}
-            swapped = [served[key] for key, other in further.items() if served.get(key, other.name) != other.name]
-            fields["answered_by"] = answerer.print_of(swapped[0] if swapped else served.get(None))
+            swapped = (served[key] for key, other in further.items() if served.get(key, other.name) != other.name)
+            name = next(swapped, served.get(None))
+            fields["answered_by"] = answerer.print if name == answerer.name else answerer.print_of(name)
     if scores is not None:
         option_scores = [*scores["option_scores"].values()]
         fields |= {name: value for name, value in scores.items() if value is not None}

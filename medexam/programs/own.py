@@ -29,8 +29,7 @@ from medexam.plugins import load_object
 from medexam.programs.base import AskingProgram, ProgramOutput, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import OPTIONS, GuidedAdapter
-from medexam.programs.kept import kept_calls
-from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models
+from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models, kept_calls
 from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question
 from medexam.retrievers.base import Hit

@@ -380,7 +380,7 @@ def test_one_question_is_asked_with_everything_printed_and_nothing_kept(
     spec = own_spec(BLOCKS, name, {"*": FIELD})
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
     _, printed, _ = request.getfixturevalue("medexam")("run", "spec.yaml", "--debug")
-    for words in ("Call", "system:", "[[ ## question ## ]]", 'sampling: {"temperature": 0.0', "reply:", ends):
+    for words in ("Call", "system:", "[[ ## question ## ]]", '"temperature": 0.0', "reply:", ends):
         assert words in printed
     assert "Call 2" not in printed
     assert not list((tmp_path / "runs").rglob("predictions.jsonl"))

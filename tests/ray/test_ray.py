@@ -41,7 +41,7 @@ def answers(folder: Path) -> dict[str, dict]:
     """What each question was answered, without what no two runs share; each stands there once."""
     predictions = load_run(folder).predictions
     assert (folder / "predictions.jsonl").read_bytes().count(b"\n") == len(predictions)
-    return {key: without_times(json.loads(one.to_line())) for key, one in predictions.items()}
+    return {key: without_times(one.to_json()) for key, one in predictions.items()}
 
 
 def written(folder: Path, name: str) -> dict:

@@ -165,8 +165,7 @@ def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any)
     Raises `EngineError` if it cannot be loaded or reached.
     """
     from medexam.process import background_loop
-    from medexam.programs.kept import Draws
-    from medexam.programs.lm import build_lm
+    from medexam.programs.lm import Draws, build_lm
     from medexam.serve import build_engine
 
     part = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model

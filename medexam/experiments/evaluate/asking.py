@@ -33,8 +33,7 @@ from medexam.predictions import Reason
 from medexam.predictions.prediction import MetricScore, ModelCall
 from medexam.process import gc_seldom
 from medexam.programs.base import ProgramOutput
-from medexam.programs.kept import KEPT, KeptCalls, kept_calls
-from medexam.programs.lm import EngineLM, held_models, in_bulk, run_blocking
+from medexam.programs.lm import KEPT, EngineLM, KeptCalls, held_models, in_bulk, kept_calls, run_blocking
 from medexam.programs.own import awaits_itself, call_in_thread, naming_faults
 from medexam.questions import Task
 from medexam.serve import EngineInfo
@@ -252,6 +251,7 @@ class _Usage(UsageTracker):
         if self._outer is not None:
             self._outer.add_usage(lm, usage_entry)
         prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
-        keeper: KeptCalls | None = dspy.settings.get(KEPT)
-        if keeper is not None:
-            keeper.begin(ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion))
+        if (keeper := dspy.settings.get(KEPT)) is not None:
+            keeper.calls.append(
+                ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion)
+            )

@@ -148,7 +148,7 @@ class MeteredEngine:
             return _CALL.validate_json(stored).generation()
         key = meter.cache.cache_key(request)
         if key not in meter.in_flight:
-            meter.in_flight[key] = asyncio.ensure_future(self._ask(dialogue, call, request))
+            meter.in_flight[key] = asyncio.ensure_future(self._ask(dialogue, request))
             meter.in_flight[key].add_done_callback(lambda _: meter.in_flight.pop(key))
         try:
             # A shield: a program that is given up must not cancel the call for the others.
@@ -158,7 +158,7 @@ class MeteredEngine:
                 raise meter.stopped from None
             raise
 
-    async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> Generation:
+    async def _ask(self, dialogue: Dialogue, request: dict[str, Any]) -> Generation:
         meter, most = self._meter, _most_tokens(dialogue)
         try:
             async with meter.calling(self._engine, most):
@@ -179,7 +179,7 @@ class MeteredEngine:
                 "failed",
             )
         generation = replace(generation, model=self.answerer.name)
-        meter.cache.put(request, _CALL.dump_json(call.with_reply(generation), exclude_none=True).decode())
+        meter.cache.put(request, _CALL.dump_json(ModelCall.of(dialogue, generation), exclude_none=True).decode())
         meter.count(replies=1)
         return generation
 

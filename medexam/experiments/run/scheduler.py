@@ -29,10 +29,9 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.logs import PredictionLog
 from medexam.predictions import Prediction, Status
 from medexam.process import background_loop
-from medexam.programs import build_prediction
-from medexam.programs.kept import kept_calls
+from medexam.programs import build_prediction, kept_calls
 from medexam.programs.outcome import build_failure, read_both
-from medexam.serve.network.retry import asking, limited
+from medexam.serve.network.retry import DISCARDED, limited
 
 T = TypeVar("T")
 _FLUSH_S = 0.5
@@ -49,9 +48,12 @@ _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUns
 
 
 async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Exception | None, Sequence[int]]:
-    """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
+    """Ask one question in a task of its own; return its prediction, what made it fail (None if it did not), and tokens
+    thrown away.
+    """
     start, program, owner = time.monotonic(), planned.program, planned.owner
-    with asking() as discarded, kept_calls() as calls:
+    DISCARDED.set(discarded := [0, 0])
+    with kept_calls() as calls:
         try:
             output = await program.acall(question=question)
         except (LMError, ProgramFaultError) as error:

@@ -94,14 +94,15 @@ class Spending:
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
         calls = tuple(map(self._price, prediction.calls))
-        thrown_away = ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])
-        for call in (*calls, self._price(thrown_away)):
-            self.uncounted |= call.has_reply and None in (call.prompt_tokens, call.completion_tokens)
-            self.calls += call.has_reply
+        thrown_away = [ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])] if any(discarded) else []
+        for call in (*calls, *map(self._price, thrown_away)):
+            if call.has_reply:
+                self.calls += 1
+                self.uncounted |= None in (call.prompt_tokens, call.completion_tokens)
             self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
             self.cost += call.cost_usd or 0.0
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
-        for name, amount in zip(_COUNTED, before, strict=True) if self.limits is not NO_LIMITS else ():
+        for name, amount in zip(_COUNTED, before, strict=True):
             self.most[name] = max(self.most.get(name, 0), getattr(self, name) - amount)
         return prediction.model_copy(update={"calls": calls}) if any(self.prices.values()) else prediction
 

@@ -15,7 +15,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -118,9 +117,11 @@ class _Turns(dict[str, str]):
         """Read a line of the log, with the words of its turns; raises `ValueError`."""
         prediction = Prediction.model_validate_json(line)
         turns = [turn for call in prediction.calls for turn in call.messages]
-        in_line = {_hash_turn(turn["content"]): turn["content"] for turn in turns if _SAME not in turn}
+        in_line: dict[str, str] = {}
         for turn in turns:
             if key := turn.pop(_SAME, None):
+                if key not in self and not in_line:
+                    in_line = {_hash_turn(one["content"]): one["content"] for one in turns if "content" in one}
                 turn["content"] = in_line.get(key) or self[key]
         return prediction
 
@@ -204,8 +205,7 @@ class PredictionLog:
             calls = tuple(replace(call, messages=(), prompt=None, texts=call.texts and ()) for call in prediction.calls)
             prediction = prediction.model_copy(update={"calls": calls})
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        has_turns = any(map(attrgetter("messages"), prediction.calls))
-        self._lines.append(self._share_turns(prediction) if has_turns else prediction.to_line())
+        self._lines.append(self._share_turns(prediction))
 
     def flush(self) -> None:
         """Put all queued lines on the disk.
@@ -238,19 +238,19 @@ class PredictionLog:
 
     def _share_turns(self, prediction: Prediction) -> bytes:
         document, in_line = prediction.to_json(), set[str]()
-        turns = [turn for call in document["calls"] for turn in call.get("messages", ())]
-        for turn in turns:
-            if len(turn["content"]) < _SHORTEST:
-                continue
-            key = _hash_turn(turn["content"])
-            if key in self._seen and key not in self._stored:
-                self._stored.add(key)
-                entry = {"hash": key, "words": turn["content"]}
-                self._turns.append(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-            if key in self._stored or key in in_line:
-                del turn["content"]
-                turn[_SAME] = key
-            in_line.add(key)
+        for call in document.get("calls", ()):
+            for turn in call.get("messages", ()):
+                if len(turn["content"]) < _SHORTEST:
+                    continue
+                key = _hash_turn(turn["content"])
+                if key in self._seen and key not in self._stored:
+                    self._stored.add(key)
+                    words = json.dumps({"hash": key, "words": turn["content"]}, ensure_ascii=False)
+                    self._turns.append(words.encode() + b"\n")
+                if key in self._stored or key in in_line:
+                    del turn["content"]
+                    turn[_SAME] = key
+                in_line.add(key)
         if len(self._seen) > _REMEMBERED:
             self._seen.clear()
         self._seen |= in_line

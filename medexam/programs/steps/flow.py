@@ -19,8 +19,7 @@ from medexam.predictions import Reason
 from medexam.predictions.prediction import FollowUp
 from medexam.programs.base import AskingProgram, Given, ProgramOutput, asked_by, kept_passage
 from medexam.programs.fields import Asked, question_fields
-from medexam.programs.kept import kept_calls
-from medexam.programs.lm import find_lm
+from medexam.programs.lm import find_lm, kept_calls
 from medexam.programs.own import OwnProgram
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.steps.branches import BranchRule, combine_branches

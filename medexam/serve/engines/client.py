@@ -475,13 +475,13 @@ def _read_completions(
     replies = list[tuple[Generation, list[int] | None]]()
     totals = read_usage(raw.get("usage"), wrote=any(choice["text"] for choice in choices)) if prompts == 1 else {}
     name = writable(str(raw.get("model") or model))
-    for choice in choices:
-        text, tokens, prompt = choice["text"], choice.get("token_ids"), choice.get("prompt_token_ids")
+    for choice, text in zip(choices, writable([choice["text"] for choice in choices]), strict=True):
+        tokens, prompt = choice.get("token_ids"), choice.get("prompt_token_ids")
         if not isinstance(text, str):
             raise TypeError(f"a text of type {type(text).__name__}")
         counts = totals.get("prompt_tokens"), totals.get("completion_tokens")
         if tokens is not None and prompt is not None:
             counts = len(prompt), len(tokens)
         reason = check_ending(choice.get("finish_reason")) or "stop"
-        replies.append((Generation(writable(text), reason, name, *counts), tokens))
+        replies.append((Generation(text, reason, name, *counts), tokens))
     return choices, replies

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -307,6 +307,7 @@ def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     return check_ending(native if counts else reason)
 
 
+@lru_cache(maxsize=64)
 def check_ending(reason: Any) -> str | None:
     """Return a finish reason that a reply can be read with; raises `ServerError` for any other."""
     if reason is not None and not isinstance(reason, str):

@@ -20,7 +20,8 @@ T = TypeVar("T")
 CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 """Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
 of what was asked, such as another HTTP 4xx, would be the same again."""
-_asking: ContextVar[list[int] | None] = ContextVar("asking", default=None)
+DISCARDED: ContextVar[list[int] | None] = ContextVar("discarded", default=None)
+"""Of the question that is being asked: the tokens of prompts and of replies that were thrown away; None outside any."""
 _outlasts: ContextVar[Callable[[float], bool]] = ContextVar("outlasts", default=lambda _: False)
 
 
@@ -91,16 +92,6 @@ async def ask_again(
 
 
 @contextmanager
-def asking() -> Iterator[list[int]]:
-    """Ask a question inside the block; yields the tokens of prompts and of replies that were thrown away."""
-    token = _asking.set(discarded := [0, 0])
-    try:
-        yield discarded
-    finally:
-        _asking.reset(token)
-
-
-@contextmanager
 def limited(outlasts: Callable[[float], bool]) -> Iterator[None]:
     """Have `outlasts` say inside the block which waits, in seconds, are too long for what is left of the time."""
     token = _outlasts.set(outlasts)
@@ -117,10 +108,10 @@ def is_too_long(wait_s: float) -> bool:
 
 def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:
     """Note what a server counted of a reply that nobody reads."""
-    if (discarded := _asking.get()) is not None:
+    if (discarded := DISCARDED.get()) is not None:
         discarded[:] = discarded[0] + (prompt_tokens or 0), discarded[1] + (completion_tokens or 0)
 
 
 def question_id() -> int:
     """Return an id that tells the question whose request this is from others that are being asked; 0 outside any."""
-    return id(question) if (question := _asking.get()) is not None else 0
+    return id(question) if (question := DISCARDED.get()) is not None else 0

@@ -67,7 +67,7 @@ def call_of(dialogue: Dialogue) -> str:
 
 def keep(prediction: medexam.Prediction) -> str:
     """Return what is kept of a prediction but for times and digests, with digits that every processor computes."""
-    parts = json.loads(prediction.to_line(), parse_float=lambda number: round(float(number), 9))
+    parts = json.loads(json.dumps(prediction.to_json()), parse_float=lambda number: round(float(number), 9))
     left_out = ("spec_digest", "answered_by", *(name for name in parts if name.endswith("_s")))
     return json.dumps({name: part for name, part in parts.items() if name not in left_out}, sort_keys=True)
 

@@ -90,7 +90,7 @@ def meanwhile(kept):
 def answers(run) -> dict[str, dict]:
     """What each question was answered, without what no two runs share; each stands there once."""
     assert (run.folder / "predictions.jsonl").read_bytes().count(b"\n") == len(run.predictions)
-    return {key: without_times(json.loads(one.to_line())) for key, one in run.predictions.items()}
+    return {key: without_times(one.to_json()) for key, one in run.predictions.items()}
 
 
 def executor_of(run):
