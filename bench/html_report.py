@@ -25,7 +25,7 @@ from typing import Any
 from medexam.cli.output import read_current
 from medexam.datasets import load_exam_set
 from medexam.experiments import RunFolder
-from medexam.experiments.report.page import write_page
+from medexam.experiments.report.page.document import write_page
 from medexam.predictions import Reason, RetrievedPassage, Status
 from medexam.questions import ExamSet, Question
 from medexam.specs import DatasetSpec

@@ -249,7 +249,7 @@ class ItemSet(Generic[I_co, G_co]):
     """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
     corrected: tuple[str, ...] = field(default=(), kw_only=True)
     """Keys of the source's items of which characters were corrected; usually empty."""
-    questions: tuple[I_co, ...]
+    questions: Sequence[I_co]
     """In the order of the source."""
     golds: G_co
     """Key -> what is expected, for each of `questions` and no other."""

@@ -17,8 +17,8 @@ from medexam.cli.options import (
     check_ending,
 )
 from medexam.cli.output import print_result, read_current
-from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
+from medexam.kept import reads_kept
 from medexam.plugins import added_names, load_object
 
 _EVERY_S = 5.0

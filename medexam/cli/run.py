@@ -20,8 +20,8 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.output import describe_stop, print_json, send_to_mlflow
-from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
+from medexam.kept import reads_kept
 from medexam.text import count_of, print_notice
 
 if TYPE_CHECKING:

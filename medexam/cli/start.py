@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.options import INCOMPLETE
-from medexam.datasets.kept import reads_kept
 from medexam.errors import SpecError
+from medexam.kept import reads_kept
 
 if TYPE_CHECKING:
     from medexam.specs.dataset import OwnKind
@@ -59,7 +59,7 @@ def demo(
         medexam demo --no-open
     """
     from medexam.experiments.demo import DESCRIPTION, MODEL, make_runs, study_sentences
-    from medexam.experiments.report.page import write_page
+    from medexam.experiments.report.page.document import write_page
     from medexam.experiments.report.run_tables import overview_tables
     from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.specs.catalogue import SAMPLE

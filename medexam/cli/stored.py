@@ -8,6 +8,7 @@ import typer
 from medexam.cli.options import JsonOption, LatexOption, MarkdownOption, RunsArgument, RunsDirOption
 from medexam.cli.output import print_json, print_result, read_current
 from medexam.errors import DatasetError, EngineError, RunFolderError
+from medexam.kept import reads_kept
 from medexam.text import count_of, nearest, print_notice
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import StoredRun
 
 
+@reads_kept()
 def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
     """List the stored runs, the newest experiment last.
 
@@ -44,7 +46,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
                 continue
             # No answer of a run with scores is read.
             record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
-            scores = stored_metrics(folder) if run is None else run.metrics
+            scores = run.metrics if run else stored_metrics(folder)
             started_on = str(folder.read_environment().get("started_at", NONE))[:10]
         except (RunFolderError, DatasetError, EngineError) as error:
             print_notice(f"warning: {folder.name} cannot be read: {error}")
@@ -53,7 +55,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
             rows.append((digest, name, NONE, "damaged", NONE))
             continue
         records.append((folder, record))
-        state = ", running" if run is not None and run.running else ""
+        state = ", running" if run and run.running else ""
         count = f"{scores.n:,}" if scores.n == scores.selected else f"{scores.n:,} of {scores.selected:,}{state}"
         first = next(iter(scores.measures.values()), None)
         rows.append((digest, name, started_on, count, percent(None if first is None else first.value)))

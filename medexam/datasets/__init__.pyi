@@ -6,7 +6,6 @@ from .exam_table import render_record as render_record
 from .exam_table import write_exam_table as write_exam_table
 from .examples import ExampleRecord as ExampleRecord
 from .examples import read_examples as read_examples
-from .kept import reads_kept as reads_kept
 from .loading import load_exam_set as load_exam_set
 from .loading import load_task_set as load_task_set
 from .loading import make_exam_set as make_exam_set

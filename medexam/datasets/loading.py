@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from medexam.datasets.fingerprints import digest_files, fingerprint_expected, fingerprint_shown
-from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.questions import read_choice_questions, read_word_questions, reading_notes
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow, read_signs
 from medexam.datasets.selection import draw_lot, select_questions, split_of
 from medexam.errors import DatasetError, SpecError
+from medexam.kept import keep
 from medexam.plugins import load_object
 from medexam.process import gc_seldom
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet

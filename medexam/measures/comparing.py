@@ -45,11 +45,11 @@ class RunAnswers(UserDict[str, Prediction]):
         self,
         read: Callable[[], Mapping[str, Prediction]],
         outcomes: Mapping[str, Outcome] | None = None,
-        keys: Sequence[str] = (),
+        keys: tuple[str, ...] = (),
         metrics: Metrics | None = None,
     ) -> None:
         """Take what reads the predictions, and what stands beside them: outcomes, and the metrics of these items."""
-        self._read, self._outcomes, self._scored = read, outcomes, (list(keys), metrics)
+        self._read, self._outcomes, self._keys, self._metrics = read, outcomes, keys, metrics
 
     @cached_property
     def data(self) -> dict[str, Prediction]:  # type: ignore[override]
@@ -61,9 +61,9 @@ class RunAnswers(UserDict[str, Prediction]):
         """How each question came out, by key."""
         return self.data if self._outcomes is None else self._outcomes
 
-    def metrics_of(self, keys: Sequence[str]) -> Metrics | None:
+    def metrics_of(self, keys: tuple[str, ...]) -> Metrics | None:
         """Return the stored metrics of exactly these items in this order; None if there are none."""
-        return self._scored[1] if self._scored[0] == list(keys) else None
+        return self._metrics if self._keys == keys else None
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,12 @@ def pair_runs(
     `sets[i]` holds the same items as run `i` was asked them. `metrics` are those of right or wrong answers where they
     need not be computed. Raises `DatasetError` if the runs share no measure.
     """
-    keys = [item.key for item in items.questions]
-    places = [benchmark.place(item) for item in items.questions]
-    clusters = [benchmark.cluster(item) for item in items.questions]
+    entries = [
+        (item.key, benchmark.cluster(item), *(None if cell is None else str(cell) for cell in cells))
+        for item in items.questions
+        for cells in [map(benchmark.place(item).get, benchmark.facets)]
+    ]
+    keys, clusters, *groups = zip(*entries, strict=True)
     scores: dict[str, Any] = {}
     answers = None
     if benchmark.right_or_wrong:
@@ -167,8 +170,7 @@ def pair_runs(
         scored = [benchmark.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]
         metrics, name = [each.metrics for each in scored], "whole questions"
         for measure in scored[0].items:
-            columns = [each.items.get(measure, {}) for each in scored]
-            rows = np.array([[column.get(key, np.nan) for key in keys] for column in columns])
+            rows = np.array([[each.items.get(measure, {}).get(key, np.nan) for key in keys] for each in scored])
             if (~np.isnan(rows)).all(axis=0).any():
                 scores[measure] = rows
     if not scores:
@@ -182,9 +184,7 @@ def pair_runs(
         scores,
         answers,
         unread=np.array([[run.outcomes[key].reason in UNREAD for key in keys] for run in runs]),
-        facets={
-            facet: [None if each[facet] is None else str(each[facet]) for each in places] for facet in benchmark.facets
-        },
+        facets=dict(zip(benchmark.facets, groups, strict=True)),
         units={POINTS: Unit.POINTS},
     )
     return Paired.of(metrics, sheet, name)

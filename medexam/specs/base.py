@@ -77,10 +77,10 @@ class Spec(FrozenModel):
         unknown = [str(name) for name in tree if name not in names]
         if unknown and cls.model_config["extra"] == "forbid":
             raise PlacedError(unknown[0], "unknown key", names)
-        for name, field in cls.model_fields.items():
-            kind = field.annotation
+        for name in tree.keys() & cls.model_fields.keys():
+            kind = cls.model_fields[name].annotation
             kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-            if isinstance(tree.get(name), str | int) and any(get_origin(one) is tuple for one in kinds):
+            if isinstance(tree[name], str | int) and any(get_origin(one) is tuple for one in kinds):
                 tree[name] = tree[name] if {str, int} & set(kinds) else (tree[name],)
         return read(tree)
 

@@ -13,8 +13,8 @@ from medexam.cli import (
     TrackingOption,
     settings_as_flags,
 )
-from medexam.datasets import reads_kept
 from medexam.errors import SpecError
+from medexam.kept import reads_kept
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments import StoredRun, run_names
+from medexam.experiments import RunFolder, StoredRun, load_items, run_names
+from medexam.kept import keep
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
 from medexam.tables import Table, decimal, percent
@@ -71,7 +72,7 @@ class AgainstPeople:
 
     def document(self) -> dict[str, Any]:
         """Return all of it, JSON-ready."""
-        return {**asdict(self), "margin": self.margin, "passed": self.passed}
+        return asdict(self) | {"margin": self.margin, "passed": self.passed}
 
 
 def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], list[Table]]:
@@ -79,20 +80,19 @@ def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]],
 
     A single run is not named in the table. What passed is stressed.
     """
-    count = cache(_count)
     rows_by_run = [
-        _beside_people(run, count(run.record.cell.dataset.whole)) if _may_be_known(run) else [] for run in runs
+        _beside_people(run, _count(run.folder, run.record.cell.dataset)) if _may_be_known(run) else [] for run in runs
     ]
     documents = [{"against_people": [row.document() for row in rows]} if rows else {} for rows in rows_by_run]
     pairs = [(name, row) for name, rows in zip(run_names(runs), rows_by_run, strict=True) for row in rows]
     if not pairs:
         return documents, []
     several = len(runs) > 1
-    headers = (*(("Run",) if several else ()), "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
-    lines = tuple((*((name,) if several else ()), *_cells(row)) for name, row in pairs)
+    headers = ("Run",) * several + ("Exam", "n", "Points", "Ten best", "Pass mark", "Result")
+    lines = tuple((name,) * several + _cells(row) for name, row in pairs)
     best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row.passed)
     caption = f"{_verdict(pairs, several=several)} {_caption()}"
-    table = Table("Against people", headers, lines, best=best, text_columns=2 if several else 1, caption=caption)
+    table = Table("Against people", headers, lines, best, text_columns=1 + several, caption=caption)
     return documents, [table]
 
 
@@ -110,24 +110,37 @@ def _may_be_known(run: StoredRun) -> bool:
     )
 
 
-def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
-    """Count how many questions the data set has of each exam; empty where it is not at hand."""
+@keep(worth=lambda _: True)
+def _count(folder: RunFolder, dataset: DatasetSpec) -> Mapping[Exam, int]:
+    """Count how many questions the data set has of each exam that the run asked; empty where it is not at hand."""
+    # All other filters leave exams whole.
+    is_cut = dataset.limit or dataset.option_counts or dataset.images != "all"
     try:
-        return Counter(question.exam for question in load_exam_set(dataset).questions)
+        items = load_exam_set(dataset.whole) if is_cut else load_items(folder)
     except DatasetError:
         return {}
+    return Counter(question.exam for question in items.questions)
 
 
 def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
     share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), []
-    for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
+    for exam in sorted(sizes, key=lambda exam: (exam.discipline, exam.year or 0)):
         sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by.get("exam", {}).get(exam.name)
         points = None if scores is None else scores.measure("points").value
-        if sitting is not None and scores is not None and scores.n == size and points is not None:
+        if sitting is not None and scores is not None and scores.n == sizes[exam] and points is not None:
             best = sitting["ten_best"]
-            figures = {"points": points, "ten_best": best, "pass_mark": round(share * best, 4)}
-            place = {"exam": exam.name, "discipline": exam.discipline, "year": sitting["year"], "n": scores.n}
-            rows.append(AgainstPeople(**place, **figures, source=sitting["source"]))
+            rows.append(
+                AgainstPeople(
+                    exam=exam.name,
+                    discipline=exam.discipline,
+                    year=sitting["year"],
+                    n=scores.n,
+                    points=points,
+                    ten_best=best,
+                    pass_mark=round(share * best, 4),
+                    source=sitting["source"],
+                )
+            )
     return rows
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, overload
 
 from pydantic_core import to_jsonable_python
 
-from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError, SpecError
 from medexam.experiments.entry.carry_out import carry_out, plan_spec, send_to_mlflow
 from medexam.experiments.entry.progress import Bars
@@ -19,6 +18,7 @@ from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, runs_inside
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.kept import reads_kept
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
 from medexam.specs import load_document

@@ -17,7 +17,6 @@ from medexam.measures.verdicts import pair_sentences
 from medexam.plugins import load_added
 from medexam.programs import build_prediction
 from medexam.programs.steps.branches import combine
-from medexam.questions import Question
 from medexam.specs.programs.steps import Combine
 from medexam.tables import decimal, equals
 
@@ -73,9 +72,8 @@ def find_together(rule: Combine, compared: ComparisonScope) -> ComparisonSection
             latency_s=0.0,
         )
         for question in compared.items
-        if isinstance(question, Question)
     }
-    items = replace(compared.sets[0], questions=tuple(compared.items))
+    items = replace(compared.sets[0], questions=compared.items)
     runs = [RunAnswers(lambda: combined), *compared.predictions]
     paired = pair_runs(compared.benchmark, items, [items, *compared.sets], runs).with_views({})
     names = [f"ensemble of {len(compared.names)} by {rule}", *compared.names]

@@ -10,7 +10,8 @@ import numpy as np
 from medexam.errors import RunFolderError
 from medexam.experiments.compare.result import ComparisonScope, ComparisonSection
 from medexam.experiments.store.items import load_items
-from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.experiments.store.logs import scan_predictions
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, RunRecord
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark
@@ -18,7 +19,6 @@ from medexam.measures.margins import Noise, measure_noise
 from medexam.measures.shown import signed
 from medexam.measures.words import scored_items
 from medexam.predictions import Prediction, Status
-from medexam.predictions.prediction import as_read
 from medexam.questions import AnySet
 from medexam.tables import decimal, percent
 
@@ -154,8 +154,7 @@ def describe_unequal(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
 def _read_answers(folder: RunFolder) -> dict[str, tuple[Any, ...]]:
     """Map each question that has an answer, or none for good, to it."""
     answers: dict[str, tuple[Any, ...]] = {}
-    for stored in folder.scan_predictions():
-        prediction = as_read(stored, "strict")
+    for _, prediction in scan_predictions(folder.path / PREDICTIONS, None, "strict"):
         if prediction.status is Status.FAILED:
             answers.pop(prediction.question, None)
         else:

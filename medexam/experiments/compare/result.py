@@ -18,7 +18,7 @@ from medexam.measures.margins import Noise
 from medexam.measures.paired import Measured, Sheet
 from medexam.measures.paired_tables import document_of, paired_document
 from medexam.measures.results import Resampling
-from medexam.questions import AnySet, Item
+from medexam.questions import AnySet
 from medexam.tables import Table
 
 
@@ -33,7 +33,7 @@ class ComparisonScope:
     records: Sequence[RunRecord]
     sets: Sequence[AnySet]
     """The data of each run."""
-    items: Sequence[Item]
+    items: Sequence[Any]
     predictions: Sequence[RunAnswers]
     """The whole run's, also of items that are not compared."""
     exclusions: Mapping[str, int]

@@ -4,16 +4,15 @@ It reads the runs' predictions and the answer keys of their data sets; nothing i
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.noise import describe_unequal, find_noise, measure_repeats
 from medexam.experiments.compare.result import (
@@ -35,6 +34,7 @@ from medexam.experiments.store.stored_run import (
     stored_run,
     tell_models_apart,
 )
+from medexam.kept import keep
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.comparing import RunAnswers, pair_runs
@@ -48,8 +48,6 @@ from medexam.process import gc_seldom
 from medexam.questions import AnySet, Item
 from medexam.specs.identity import distinct_labels
 from medexam.tables import NONE
-
-Q = TypeVar("Q", bound=Item)
 
 
 def find_compared(runs: Sequence[Path], runs_dir: Path, baseline: Path | None = None) -> list[RunFolder]:
@@ -100,10 +98,9 @@ def compare_runs(
     scope = find_scope(folders, reading)
     benchmark, paired = scope.benchmark, scope.statistics
     scores = list(map(read_own_scores, folders))
-    scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
     metrics = [
-        with_own(run_metrics, benchmark, items, answers, own)
-        for run_metrics, items, answers, own in zip(paired.metrics, scored_sets, scope.predictions, scores, strict=True)
+        with_own(run_metrics, benchmark, replace(items, questions=scope.items), answers, own)
+        for run_metrics, items, answers, own in zip(paired.metrics, scope.sets, scope.predictions, scores, strict=True)
     ]
     outcomes = [answers.outcomes for answers in scope.predictions]
     runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics)])
@@ -140,28 +137,21 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
     sets = [load_items(folder) for folder in folders]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_read_answers(folder, reading) for folder in folders]
-    changed_keys = _find_changed(records, sets)
-    items, exclusions = find_common(
-        sets[0].questions,
-        records,
-        [answers.outcomes for answers in predictions],
-        lambda key: key not in changed_keys and benchmark.golds_agree(key, sets),
-    )
-    if not items:
+    keys, exclusions = _find_common(benchmark, records, sets, [answers.outcomes for answers in predictions])
+    if not keys:
         raise DatasetError(
             f"there is nothing to compare: no question is scored by {describe_all(folders)} "
             f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )
-    compared = replace(sets[0], questions=tuple(items))
-
+    compared = sets[0] if len(keys) == len(sets[0].questions) else sets[0].only(keys)
     paired, views = pair_runs(benchmark, compared, sets, predictions), {}
     if any(metrics.readings for metrics in paired.metrics):
         for way in get_args(Reading):
             answers = [_read_answers(folder, way) for folder in folders]
             views[f"read {way}ly"] = pair_runs(benchmark, compared, sets, answers, paired.metrics)
     noises = [
-        measure_repeats(benchmark, folder, data, [item.key for item in items], answers)
+        measure_repeats(benchmark, folder, data, keys, answers)
         for folder, data, answers in zip(folders, sets, predictions, strict=True)
     ]
     return ComparisonScope(
@@ -170,7 +160,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
         folders=folders,
         records=records,
         sets=sets,
-        items=items,
+        items=compared.questions,
         predictions=predictions,
         exclusions=exclusions,
         noises=tuple(noises),
@@ -210,12 +200,14 @@ def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
 def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: Sequence[ItemScores]) -> list[Measured]:
     """Compare each pair by the metrics that all runs were scored by, on `items`; empty if there is none."""
     names = [name for name in scores[0] if all(name in own for own in scores)]
+    if not names:
+        return []
     rows = {name: np.array([[own[name].get(item.key, np.nan) for item in items] for own in scores]) for name in names}
     units = dict.fromkeys(names, Unit.OWN)
     keys, clusters = [item.key for item in items], [benchmark.cluster(item) for item in items]
     # If all are of one cluster, it tells nothing.
     sheet = Sheet(keys, clusters if len(set(clusters)) > 1 else keys, rows, units=units)
-    pairs = compare_all(sheet) if names else []
+    pairs = compare_all(sheet)
     return pairs if any(pairs) else []
 
 
@@ -276,33 +268,28 @@ def mixed_notes(runs: Sequence[StoredRun]) -> list[str]:
     ]
 
 
-def find_common(
-    baseline: Iterable[Q],
+def _find_common(
+    benchmark: Benchmark[Any, Any],
     records: Sequence[RunRecord],
+    sets: Sequence[AnySet],
     outcomes: Sequence[Mapping[str, Answered]],
-    data_agree: Callable[[str], bool],
-) -> tuple[list[Q], dict[str, int]]:
-    """Find the baseline's questions that every run has scored on the same text and gold, and count the others.
-
-    `data_agree` is asked by the keys of questions that every run was asked for.
-    """
-    in_all = set.intersection(*(set(record.questions) for record in records))
-    in_any = set().union(*(record.questions for record in records))
-    common_items, exclusions = [], dict.fromkeys(DROPPED, 0)
-    exclusions["not_in_every_run"] = len(in_any) - len(in_all)
-    for question in baseline:
-        if question.key not in in_all:
-            continue
-        statuses = [None if (outcome := run.get(question.key)) is None else outcome.status for run in outcomes]
+) -> tuple[list[str], dict[str, int]]:
+    """Find the keys of the questions that every run has scored on the same text and gold, and count the others."""
+    asked, changed_keys = [set(record.questions) for record in records], _find_changed(records, sets)
+    in_all, common, exclusions = set.intersection(*asked), list[str](), dict.fromkeys(DROPPED, 0)
+    exclusions["not_in_every_run"] = len(set.union(*asked)) - len(in_all)
+    # A question may have lost its answer since.
+    for key in filter(in_all.intersection(sets[0].golds).__contains__, records[0].questions):
+        statuses = [getattr(answers.get(key), "status", None) for answers in outcomes]
         if Status.FAILED in statuses:
             exclusions["failed"] += 1
         elif None in statuses:
             exclusions["not_asked_yet"] += 1
-        elif not data_agree(question.key):
+        elif key in changed_keys or not benchmark.golds_agree(key, sets):
             exclusions["other_gold"] += 1
         else:
-            common_items.append(question)
-    return common_items, exclusions
+            common.append(key)
+    return common, exclusions
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:

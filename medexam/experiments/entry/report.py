@@ -76,7 +76,7 @@ def write_files(
     Raises `SpecError` where a page cannot hold the runs, or there is nothing to draw.
     """
     if html is not None:
-        from medexam.experiments.report.page import write_page
+        from medexam.experiments.report.page.document import write_page
 
         if len(split_families(report.runs)) > 1:
             raise SpecError("--html takes runs of one benchmark, or of exams: report each of them separately")

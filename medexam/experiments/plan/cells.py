@@ -199,7 +199,7 @@ class PlannedCell:
         needs_all, path = self.retrieval or self.reading or self.folder.repeat_number, self.folder.path / ITEMS
         if needs_all or len(self.question_set.questions) < MANY or not path.exists():
             return self
-        questions: Any = StoredItems(path)
+        questions = StoredItems(path)
         waiting = StoredItems(path, [question.key for question in self.pending])
         return replace(self, question_set=replace(self.question_set, questions=questions), pending=waiting)
 

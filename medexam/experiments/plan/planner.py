@@ -35,8 +35,6 @@ from medexam.plugins import hash_source, load_object
 from medexam.process import gc_seldom
 from medexam.questions import AnySet, Language, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.serve.build import known_model, with_served_name
-from medexam.serve.launch.profile import with_profile
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, build_cells
 from medexam.specs.base import OWN_METRICS
 from medexam.specs.dataset import EXAMPLES
@@ -153,6 +151,10 @@ def name_model(model: ModelSpec, *, only_look: bool) -> ModelSpec:
 
     With `only_look`, a server that is not there leaves its model without a name.
     """
+    # Imported here: a plan that asks no model needs none of what does.
+    from medexam.serve.build import with_served_name
+    from medexam.serve.launch.profile import with_profile
+
     model = with_profile(model)
     if model.path is not None:
         # A run is resumed from any folder.
@@ -271,6 +273,8 @@ class _Sources:
 
 
 def _describe_model(spec: ModelSpec, *, only_look: bool) -> Mapping[str, Any]:
+    from medexam.serve.build import known_model
+
     with suppress(*[EngineError] * only_look):
         return known_model(spec)
     return {"engine": spec.engine}

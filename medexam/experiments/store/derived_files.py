@@ -117,7 +117,7 @@ def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> d
             columns: dict[str, list[Any]] = parquet_file.read(names).to_pydict() if len(names) > 1 else {}
     except (ValueError, OSError):
         return {}
-    return columns if all(isinstance(key, str) for key in columns.get("question", [None])) else {}
+    return columns
 
 
 def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:

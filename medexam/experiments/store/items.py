@@ -22,17 +22,17 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
 from medexam.datasets.fingerprints import digest_files
-from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.store.logs import json_bytes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import first_line, open_parquet, parquet_rows, whole_file, write_whole
+from medexam.kept import keep
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnswerKey, AnySet, Exam, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs.identity import digest
-from medexam.text import writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,8 +106,8 @@ def _naming_damage(path: Path) -> Iterator[None]:
 def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
     """Load what the run was last asked, or the questions of `keys`: from its folder, else from the data set.
 
-    Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the folder is damaged,
-    and `DatasetError` as `as_asked` does.
+    Within `reads_kept`, folders of the same questions share them; `MANY` are read in blocks. Raises `RunFolderError`
+    where the folder is damaged, and `DatasetError` as `as_asked` does.
     """
     record, path = folder.read_record(), folder.path / ITEMS
     if not record.keeps_items:
@@ -128,41 +128,52 @@ class _ItemsFile:
 
 
 def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> AnySet:
-    described = _read_description(items_file.path)
+    path, described = items_file.path, _read_description(items_file.path)
     is_choice = described.pop("form") == "choice"
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
-    pairs = list(_scan_items(items_file.path, keys))
-    golds: Any = {item.key: gold for item, gold in pairs}
-    golds = AnswerKey(golds) if is_choice else golds
-    return ItemSet(**described, questions=tuple(item for item, _ in pairs), golds=golds)
+    golds: Any = (AnswerKey if is_choice else dict)(_scan_golds(path, keys))
+    questions = StoredItems(path) if keys is None and len(golds) >= MANY else tuple(_scan_items(path, keys))
+    return ItemSet(**described, questions=questions, golds=golds)
 
 
-def _scan_items(path: Path, keys: frozenset[str] | None) -> Iterator[tuple[Any, Any]]:
-    """Yield each item of a file, or those of `keys`, with its gold."""
-    pictures: dict[str, str] = {}
-    item_type, gold_type = _FORMS[_read_description(path)["form"]]
-    item_form = TypeAdapter[Any](item_type)
-    # Most are equal, and as objects of their own they would weigh as much as the questions.
-    build_gold = lru_cache(1024)(TypeAdapter[Any](gold_type).validate_json)
-    build_exam = lru_cache(1024)(TypeAdapter(Exam).validate_json)
+def _scan_rows(path: Path, keys: frozenset[str] | None, *, of_golds: bool) -> Iterator[dict[str, Any]]:
     with open_parquet(path) as file:
-        for row in parquet_rows(file):
-            if keys is not None and row["key"] not in keys:
-                continue
-            row["key"] = sys.intern(row["key"])
-            if name := row.get("picture"):
-                if name not in pictures:
-                    data = base64.b64encode((path.parent / _PICTURES / Path(name).name).read_bytes()).decode("ascii")
-                    pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
-                row["picture"] = pictures[name]
-            gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-            if "exam" in row:
-                row["exam"] = build_exam(to_json(row["exam"]))
-            yield item_form.validate_python(row), build_gold(to_json(gold))
+        names = file.schema_arrow.names
+        for row in parquet_rows(file, [name for name in names if name == "key" or name.startswith(_GOLD) == of_golds]):
+            if keys is None or row["key"] in keys:
+                yield row | {"key": sys.intern(row["key"])}
+
+
+def _scan_golds(path: Path, keys: frozenset[str] | None) -> Iterator[tuple[str, Any]]:
+    """Yield the key of each item of a file, or of those of `keys`, with its gold."""
+    # Most are equal, and as objects of their own they would weigh as much as the questions.
+    build_gold = lru_cache(1024)(TypeAdapter[Any](_FORMS[_read_description(path)["form"]][1]).validate_json)
+    for row in _scan_rows(path, keys, of_golds=True):
+        key = row.pop("key")
+        yield key, build_gold(to_json({name.removeprefix(_GOLD): value for name, value in row.items()}))
+
+
+def _scan_items(path: Path, keys: frozenset[str] | None) -> Iterator[Any]:
+    """Yield each item of a file, or those of `keys`."""
+    pictures: dict[str, str] = {}
+    item_form = TypeAdapter[Any](_FORMS[_read_description(path)["form"]][0])
+    build_exam = lru_cache(1024)(TypeAdapter(Exam).validate_json)
+    for row in _scan_rows(path, keys, of_golds=False):
+        if name := row.get("picture"):
+            if name not in pictures:
+                data = base64.b64encode((path.parent / _PICTURES / Path(name).name).read_bytes()).decode("ascii")
+                pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
+            row["picture"] = pictures[name]
+        if "exam" in row:
+            row["exam"] = build_exam(to_json(row["exam"]))
+        yield item_form.validate_python(row)
 
 
 class StoredItems(Sequence[Any]):
-    """The questions of a file in its order, or those of `keys`: read in blocks at each look at them."""
+    """The questions of a file in its order, or those of `keys`: read in blocks at each look at them.
+
+    100,000 weigh as much as all that asks or compares them.
+    """
 
     def __init__(self, path: Path, keys: Iterable[str] | None = None) -> None:
         self._path, self._keys = path, None if keys is None else frozenset(keys)
@@ -174,7 +185,8 @@ class StoredItems(Sequence[Any]):
             return int(file.metadata.num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        yield from (item for item, _ in _scan_items(self._path, self._keys))
+        with _naming_damage(self._path):
+            yield from _scan_items(self._path, self._keys)
 
     def __getitem__(self, place: Any) -> Any:
         return list(self)[place]
@@ -226,10 +238,7 @@ def write_table(path: Path, rows: Iterator[Mapping[str, Any]], schema: "pa.Schem
     try:
         with whole_file(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             while batch := list(islice(rows, _ROWS)):
-                try:
-                    content = b"\n".join(map(to_json, batch))
-                except PydanticSerializationError:  # halves of characters, which UTF-8 has no bytes for
-                    content = b"\n".join(to_json(writable(row)) for row in batch)
+                content = b"\n".join(map(json_bytes, batch))
                 reading = pj.ReadOptions(use_threads=False, block_size=len(content) + 1)
                 writer.write_table(pj.read_json(pa.BufferReader(content), reading, options))
         pa.default_memory_pool().release_unused()

@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from medexam.errors import RunFolderError
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction
 from medexam.predictions.prediction import as_read
-from medexam.text import count_of
+from medexam.text import count_of, writable
 
 _SAME = "same"
 _REMEMBERED = 10_000
@@ -32,6 +34,14 @@ _SHORTEST = 40
 _TURNS_LOST = "restore the file, or start another run with --fresh"
 
 Parsed = TypeVar("Parsed")
+
+
+def json_bytes(value: Any, **settings: Any) -> bytes:
+    """Write `value`, JSON-ready, in UTF-8; half of a surrogate pair becomes its escape."""
+    try:
+        return to_json(value, **settings)
+    except PydanticSerializationError:
+        return to_json(writable(value), **settings)
 
 
 def parse_lines(
@@ -245,8 +255,7 @@ class PredictionLog:
                 key = _hash_turn(turn["content"])
                 if key in self._seen and key not in self._stored:
                     self._stored.add(key)
-                    words = json.dumps({"hash": key, "words": turn["content"]}, ensure_ascii=False)
-                    self._turns.append(words.encode() + b"\n")
+                    self._turns.append(json_bytes({"hash": key, "words": turn["content"]}) + b"\n")
                 if key in self._stored or key in in_line:
                     del turn["content"]
                     turn[_SAME] = key
@@ -254,7 +263,7 @@ class PredictionLog:
         if len(self._seen) > _REMEMBERED:
             self._seen.clear()
         self._seen |= in_line
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return json_bytes(document) + b"\n"
 
 
 def _append_whole(descriptor: int, batch: bytes) -> None:

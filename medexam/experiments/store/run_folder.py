@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.logs import PredictionLog, StoredPredictions, scan_predictions
+from medexam.experiments.store.logs import PredictionLog, StoredPredictions, json_bytes, scan_predictions
 from medexam.files import UnreadableError, read_json, write_whole
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
@@ -144,7 +144,7 @@ class WorkFolder:
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         """Write one JSON file whole or not at all."""
-        self.write(name, json.dumps(writable(data), indent=2, ensure_ascii=False) + "\n")
+        self.write(name, json_bytes(data, indent=2) + b"\n")
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole or not at all."""

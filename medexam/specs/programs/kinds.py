@@ -13,6 +13,7 @@ numbered options; `reads` is what a local model, the parameter `reader`, finds i
 `label` is what tables call it.
 """
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,7 @@ from pydantic import (
 )
 
 from medexam.errors import SpecError
+from medexam.kept import keep
 from medexam.plugins import added_names, is_own_name, load_object, ships
 from medexam.questions import Language
 from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml, walk
@@ -271,7 +273,13 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
             "kind", f"no kind is called {kind!r}: {advice}; your own is package.module:Name or ./file.py:Name"
         )
     tree = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
-    return spec.model_validate(tree, context=info.context)
+    return spec.model_validate(tree) if info.context != STORED else _read_stored(spec, json.dumps(tree))
+
+
+# To expand the steps of a program takes most of the time in which a stored run is read.
+@keep(worth=lambda _: True)
+def _read_stored(spec: type[ProgramSpec], text: str) -> ProgramSpec:
+    return spec.model_validate_json(text, context=STORED)
 
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from medexam.datasets.kept import reads_kept
 from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
@@ -40,6 +39,7 @@ from medexam.experiments.report.run_tables import (
 from medexam.experiments.report.shown import Block
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
+from medexam.kept import reads_kept
 from medexam.measures.evidence.kinds import evidence_tables
 from medexam.measures.paired_tables import breakdown_tables
 from medexam.measures.tables import breakdowns

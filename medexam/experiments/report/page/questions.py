@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from medexam.datasets.pictures import scale_picture
 from medexam.experiments.store.derived_files import read_columns, read_own_scores
 from medexam.experiments.store.items import load_items
+from medexam.experiments.store.logs import json_bytes
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.evidence.kinds import evidence_entry
@@ -26,7 +25,6 @@ from medexam.measures.shown import name_measure
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Gold
 from medexam.tables import percent, six_digits
-from medexam.text import writable
 
 MOST_QUESTIONS = 20_000
 """A page of more questions shows some of them: first those that some runs have right and others not."""
@@ -212,17 +210,9 @@ def _pack(index: Mapping[str, Any], keys: Sequence[str], replies: Sequence[RunAn
                 if len(small[url]) <= budget:
                     entry["picture"] = small[url]
                     budget -= len(small[url])
-            stream.write((b"," if place else b"") + _to_json(entry))
-        stream.write(b'],"turns":%b,"index":%b}' % (_to_json(list(turns)), _to_json(index)))
+            stream.write((b"," if place else b"") + json_bytes(entry, inf_nan_mode="null"))
+        stream.write(b'],"turns":%b,"index":%b}' % (json_bytes(list(turns)), json_bytes(index)))
     return base64.b64encode(buffer.getbuffer()).decode("ascii")
-
-
-def _to_json(value: Any) -> bytes:
-    """Write `value`, JSON-ready, in UTF-8; half of a surrogate pair becomes its escape."""
-    try:
-        return to_json(value, inf_nan_mode="null")
-    except PydanticSerializationError:
-        return to_json(writable(value), inf_nan_mode="null")
 
 
 def _entry(key: str, replies: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
