@@ -135,8 +135,6 @@ _UNCLEAN = {
 """Pattern of what no reader would be shown, and where it stands."""
 _CUE = r".*\b{}(?:\s\w+){0,2}\W+(\w.*)"
 """What says which option is right, at the end of a line."""
-_LABELLED_LINE = re.compile(r"\n\s*[(\[]?[A-Za-z][)\].:]\s")
-"""A line within an option that begins as another option does."""
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
 _SHORT = 30
@@ -212,29 +210,17 @@ def audit(draft: Proposal) -> None:
 def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
     """Yield each column with what it is read as, why it is ignored, or examples in quotation marks."""
     used = {column: field for field in STANDARD for column in draft.read_from(field)}
-    numbers = {row.number for row in draft.sample.rows}
-    questions = {
-        row.question.number: row for row in draft.rows if isinstance(row, Row) if row.question.number in numbers
-    }
-    option_texts = {n: tuple(_fold(option.text) for option in row.question.options) for n, row in questions.items()}
+    questions = {row.question.number: row for row in draft.rows if isinstance(row, Row)}
     for path, filled in draft.cells.items():
-        outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
-        is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
-        if path == KEYED or (outer is not None and not is_inner):
-            yield path, used.get(outer or "", "answer")
-        elif is_inner and (
-            plain_name(path) in word_lists("records")["labels"]
-            # Or what stands within a cell of options are these.
-            or all(
-                _fold(value).endswith(option_texts[number])
-                for number, values in filled
-                if number in option_texts
-                for value in values
-            )
-        ):
-            yield path, "options"
-        else:
-            yield path, draft.accounts.get(path) or _account_for(path, filled, questions, draft)
+        outer = max((name for name in used if f"{path}.".startswith(f"{name}.")), key=len, default="")
+        field = "answer" if path == KEYED else used.get(outer)
+        if field == "options" and path != outer and plain_name(path) not in word_lists("records")["labels"]:
+            # What stands within a cell of options are these, or says something else.
+            cells = ((values, questions[n].question.options) for n, values in filled if n in questions)
+            ends = ((tuple(_fold(option.text) for option in options), values) for values, options in cells)
+            is_option = all(_fold(value).endswith(texts) for texts, values in ends for value in values)
+            field = field if is_option or draft.kind != "choice" else None
+        yield path, field or draft.accounts.get(path) or _account_for(path, filled, questions, draft)
 
 
 def _account_for(
@@ -246,20 +232,14 @@ def _account_for(
     texts = [" ".join(map(str, values)) for _, values in rows]
     different = list(dict.fromkeys(texts))
     examples = ", ".join(f'"{text:.40}"' for text in different[:3])
-    if not rows:
-        return "ignored: empty"
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
-        return "ignored: says no in all rows"
+        return "ignored: empty, or no in all rows"
     if "media" in kinds or any(
         pattern("file").search(text) or plain_name(text) in hints["media"] for text in different
     ):
         return f"{len(rows):,} rows have {examples}"
     if "explanation" in kinds and 2 * len(rows) >= len(draft.sample.rows):
         return "ignored: an explanation"
-    letters = {ascii_uppercase[place] for row in questions.values() for place in range(len(row.question.options))}
-    if "points" not in kinds and len(different) >= _BY_CHANCE and letters.issuperset(different):
-        right = [ascii_uppercase[(questions[n].gold or 0) - 1] if n in questions else "" for n, _ in rows]
-        return "ignored: says what the answer says" if right == texts else f"names options: {examples}"
     length = sum(len(text.split()) for text in texts) / len(texts)
     rarest = min(Counter(texts).values())
     says_no = any(text.strip().casefold() in NO_PICTURE for text in different)
@@ -326,9 +306,8 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     odd = [number for number, texts in options.items() if len(texts) != usual]
     # Records and columns say where each option ends.
     column = draft.columns.get("options")
-    cells = [unpack(value) for value in draft.sample.filled(column)] if isinstance(column, str) else []
-    firsts = [(*value, None)[0] if isinstance(value, list) else value for value in cells]
-    if (column and all(isinstance(first, Mapping) for first in firsts)) or len(odd) <= (1 - _COUNTED) * len(rows):
+    are_apart = isinstance(column, list) or any(path.startswith(f"{column}.") for path in draft.cells)
+    if are_apart or len(odd) <= (1 - _COUNTED) * len(rows):
         fewest = min(map(len, options.values()))
         empty = [number for number, texts in options.items() if texts[-1].text.casefold() in _NOTHING]
         always = len(empty) == len(rows) and options[empty[0]][-1].text.casefold() != "none"
@@ -347,7 +326,8 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     spoken = [each.number for each in silent if speaks.search(each.stem)]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
-    labelled = [number for number, texts in options.items() if _count_up([option.text for option in texts])]
+    labels = {n: [*filter(None, own_labels([option.text for option in texts]))] for n, texts in options.items()}
+    labelled = [n for n, own in labels.items() if len(own) >= _BY_CHANCE and is_run(own) and own == in_order(own)]
     words = {tuple(option.text.split()[0] for option in row.question.options) for row in some}
     if len(words) == 1 and all(" " in each.text for each in rows[0].question.options) and len(rows) >= _BY_CHANCE:
         labelled = list(options)
@@ -359,12 +339,6 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         yield "signs", f"{telling:,} questions begin or end in what the right option is called, or name it alone"
     elif sign := _find_telltale(some):
         yield "signs", f"right or wrong options alone have {sign!r}"
-
-
-def _count_up(texts: Sequence[str]) -> bool:
-    """Return whether labels before some of the texts count up from the first."""
-    labels = [*filter(None, own_labels(texts))]
-    return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
 
 
 def tells_answer(row: Row) -> bool:
@@ -379,7 +353,7 @@ def tells_answer(row: Row) -> bool:
         (each.number, ascii_uppercase[each.number - 1], each.text.casefold().rstrip(" ."))
         for each in row.question.options
     ]
-    called = {n for n, letter, text in options if ends & {letter.lower(), str(n)} or stem.endswith(text)}
+    called = {n for n, letter, text in options if ends & {letter.lower(), str(n)}}
     lettered = {n for n, letter, _ in options if letter in letters}
     named = {n for n, _, text in options if len(text) > _BY_CHANCE and text in shown.casefold()}
     return bool(called & right) or right in (lettered, named)
@@ -394,7 +368,6 @@ def _find_unclean(row: Row) -> Iterator[str]:
         if match := pattern(name, form).search(listed if name == "unclean option" else shown):
             yield match[0]
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
-    yield from (text for text in options if "\n" in text and _LABELLED_LINE.search(text))
     last_words = {name.rpartition(" ")[2] for name in names}
     for line in f"{row.question.stem}\n{options[-1]}\n{context}".splitlines():
         # Few lines end in the name of an option.

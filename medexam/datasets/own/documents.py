@@ -5,7 +5,7 @@ writes it, by columns or rows; or any of these within a wrapper. A record may be
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -42,8 +42,7 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
     asking = {name: child for name, child in nested.items() if _asks(child)}
     parts = {name: child for name, child in asking.items() if _is_collection(child)} or asking or lists or nested
     are_records = not lists.keys() & parts and not all(map(_is_collection, parts.values()))
-    firsts: list[Any] = [child if are_records else next(_records(child), {}) for child in parts.values()]
-    if not parts or (len(parts) > 1 and not (all(parts.values()) and _are_alike(firsts))):
+    if not parts:
         raise UnreadableError(
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
@@ -142,13 +141,3 @@ def _asks(value: object) -> bool:
         else (_is_collection(content) and pattern("questions", "{}$").search(name)) or _asks(content)
         for name, content in value.items()
     )
-
-
-def _records(value: object) -> Iterator[Mapping[str, Any]]:
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return (child for child in inner if isinstance(child, Mapping))
-
-
-def _are_alike(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether records have at least half of their fields in common with the first."""
-    return all(2 * len(record.keys() & records[0].keys()) >= min(len(record), len(records[0])) for record in records)

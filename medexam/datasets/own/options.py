@@ -174,8 +174,8 @@ def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
         return [(None, text) for text in value]
     shared = {plain_name(name): name for name in value[0] if all(name in record for record in value)}
     names = word_lists("records")
-    label = next((shared[alias] for alias in names["labels"] if alias in shared), None)
-    text = next((shared[alias] for alias in names["texts"] if alias in shared and shared[alias] != label), None)
+    text = next((shared[alias] for alias in names["texts"] if alias in shared), None)
+    label = next((shared[alias] for alias in names["labels"] if alias in shared and shared[alias] != text), None)
     if text is not None:
         return [(None if label is None else each[label], each[text]) for each in value]
     # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
@@ -186,6 +186,8 @@ def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
 
 
 def _option_text(value: Any, column: str) -> str:
+    if isinstance(value, str):
+        return value.strip()
     if value is None or value != value:  # NaN
         return ""
     if isinstance(value, (list, tuple, Mapping, bytes)):
@@ -204,8 +206,7 @@ def settle_options(settled: list[ReadOptions | RowFault], spec: ColumnsSpec) -> 
         if spec.marks is None and bare_count > (1 - _LABELLED) * len(labels):
             facts = f"the options of {len(runs):,} rows begin with letters or numbers in order"
             raise OpenFieldError("", f"{facts}, and those of {bare_count:,} do not", "marks", "labels or text")
-        are_ordered = all([*each] == in_order(each) for each in runs)
-        settled = try_each(lambda row: _without_labels(row, are_ordered), settled)
+        settled = try_each(_without_labels, settled)
     return try_each(lambda row: _check(row, shuffled=spec.shuffled), settled)
 
 
@@ -219,9 +220,9 @@ def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(plain(match[match.lastindex or 1]) if match else "" for match in matches)
 
 
-def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
+def _without_labels(row: ReadOptions) -> ReadOptions:
     labels = own_labels(row.texts)
-    if not row.texts or (not any(labels) and are_ordered):
+    if not any(labels):
         return row
     letters = ", ".join(label or "none" for label in labels)
     if not is_run(labels):

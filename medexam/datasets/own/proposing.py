@@ -7,6 +7,7 @@ spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -24,7 +25,7 @@ from medexam.datasets.own.questions import (
     parse_words,
     read_questions,
 )
-from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, value_of
+from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, split_faults, try_each, value_of
 from medexam.datasets.own.texts import (
     find_groups,
     find_language,
@@ -125,8 +126,8 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None) -> float:
     def read(row: TableRow) -> bool:
         try:
             options = read_options(str(value_of(row.record, stem) or ""), columns, row, spec)
-        except CellError as error:
-            return "not in order" in str(error)
+        except CellError:
+            return False
         return len(options.texts) > 1
 
     filled = columns_in(columns) or [stem]
@@ -301,19 +302,15 @@ def _check(draft: Proposal, field: str, column: str) -> str:
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
     if field in ("id", "year", "split"):
         columns = Columns(draft.spec({"stem": draft.columns["stem"], field: column}).columns, draft.table, ())
-        for row in draft.table.rows:
-            try:
-                (columns.key if field == "id" else columns.exam)(row.record)
-            except CellError as error:
-                return f"{error.args[1]} in {row.place}"
-        return ""
+        read = columns.key if field == "id" else columns.exam
+        _, faults = split_faults(try_each(lambda row: read(row.record), list(draft.table.rows)))
+        return f"{faults[0].place} {faults[0].detail}" if faults else ""
     if field == "context":
-        try:
-            tree = {**draft.columns, "context": column}
-            read = () if draft.open else parse_choice(draft.sample, draft.spec(tree))[0].rows
-        except DatasetError:
-            read = ()
-        rows = [row for row in read if row.question.context]
+        rows: Sequence[Row] = ()
+        with suppress(DatasetError):
+            spec = draft.spec({**draft.columns, "context": column})
+            rows = () if draft.open else parse_choice(draft.sample, spec)[0].rows
+        rows = [row for row in rows if row.question.context]
         telling = sum(map(tells_answer, rows))
         if 2 * telling > len(rows):
             is_key = 4 * telling >= 3 * len(rows) and max(map(len, texts)) <= _LONGEST_KEY

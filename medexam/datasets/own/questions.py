@@ -84,6 +84,8 @@ class Columns:
     def text(self, record: Cells, field: str) -> str | None:
         """Return a field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
+        if isinstance(value, str):
+            return value.strip()
         parts = value if isinstance(value, (list, tuple)) else [value]
         return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
