@@ -76,6 +76,7 @@ def test_a_wrong_parameter_is_named(programs, settings, says) -> None:
         ("help: x\nasks: reply\nretriever: {}\nsteps: []", "'retriever' is missing or wrong"),
         ("help: x\nasks: nothing\nsteps: []", "'nothing' is missing or wrong"),
         ("help: x\nasks: reply\nsteps: [{ask: question -> b}]", "without an answer"),
+        ("help: x\nasks: reply\nparameters: {a: {type: text, hlep: x}}\nsteps: []", "'hlep' is missing or wrong"),
         ("a: [", "not YAML"),
     ],
 )

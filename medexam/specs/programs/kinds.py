@@ -220,6 +220,8 @@ def list_settings(asks: str) -> dict[str, type[Spec]]:
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     stated, default = parameter["type"], parameter.get("default", ...)
     annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
+    if others := parameter.keys() - {"type", "default", "label", "help", "most"}:
+        raise KeyError(*others)
     if "most" in parameter:
         annotation = Annotated[annotation, Field(le=parameter["most"])]
     annotation = annotation | None if default is None else annotation
