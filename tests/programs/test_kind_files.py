@@ -64,9 +64,8 @@ def test_a_file_beside_the_spec_is_a_kind(programs, tmp_path, medexam) -> None:
     ],
 )
 def test_a_wrong_parameter_is_named(programs, settings, says) -> None:
-    with pytest.raises(SpecError) as refused:
+    with pytest.raises(SpecError, match=says):
         build_cells(load_document(programs(settings)), {})
-    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ class Step(VariantSpec):
     retrieve: FieldName | None = None
     """Look up passages by a field: a text, or a list of texts."""
     each: FieldName | None = None
-    """Do steps for each entry of a list among the fields, or of `options`, the lines of the question's options; what
-    they write is gone after each, but for what they `add`."""
+    """Do steps for each entry of a list among the fields, or of `options`, the lines of the question's options, which
+    stay as they are where fewer than two are kept; what they write is gone after each, but for what they `add`."""
     repeat: Annotated[int, Field(ge=1, le=100)] | None = None
     """Do steps again and again, so often at most."""
     when: Condition | None = None
@@ -140,7 +140,7 @@ class Step(VariantSpec):
     """Do steps if a condition does not hold."""
     drop: FieldName | None = None
     """Leave an option out of the question for the steps that follow, by a field with its number, an int or a list[int];
-    the others keep their numbers, and one option is always left."""
+    the others keep their numbers. Where fewer than two would be left, none is left out."""
     all: Annotated[tuple[Branch, ...], AfterValidator(lambda branches: _check_count(branches, 2))] | None = None
     """Do branches side by side, two or more: a step each, or a list of steps; each sees the fields as they were."""
     model: str | None = None
