@@ -8,5 +8,4 @@ from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .outcome import look as look
 from .retrieving import PassageFinder as PassageFinder
-from .retrieving import list_hypotheses as list_hypotheses
 from .steps.branches import combine as combine

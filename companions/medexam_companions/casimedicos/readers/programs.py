@@ -16,9 +16,10 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import Generation
-from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, list_hypotheses
+from medexam.programs import PassageFinder, ProgramContext, ProgramOutput
 from medexam.questions import Language, Option, Question, Task
 from medexam.retrievers import Hit, Span, load_stop_words
+from medexam.text import split_sentences
 
 SPAN_READER, ENTAILMENT = (Path(__file__).with_name(f"{name}.yaml") for name in ("span_reader", "entailment"))
 """The files of its kinds."""
@@ -101,11 +102,11 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
     an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
     unanswered where no passage was found.
     """
-    scores_read = reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
+    scores_read = reader.read(question, lambda item: [pair for _, pair in _list_hypotheses(item, finder)])
     best: dict[int, tuple[float, str]] = {}
-    for each, score in zip(list_hypotheses(question, finder), scores_read, strict=True):
-        if each.option not in best or score > best[each.option][0]:
-            best[each.option] = float(score), each.pair[0]
+    for (option, pair), score in zip(_list_hypotheses(question, finder), scores_read, strict=True):
+        if option not in best or score > best[option][0]:
+            best[option] = float(score), pair[0]
     hits = _merge_hits(finder, question)
     if not best:
         return ProgramOutput(answer=None, rationale=None, hits=hits)
@@ -118,6 +119,21 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
         hits=hits,
         scores={"option_scores": scores, "score_unit": UNIT},
     )
+
+
+def _list_hypotheses(question: Question, finder: PassageFinder) -> list[tuple[int, tuple[str, str]]]:
+    """List each sentence of an option's passages with the stem and that option, behind the option's number.
+
+    All in the language of the passages; sentences without a word are left out.
+    """
+    translation, hits_by_option = finder.asked(question), finder.find_per_option(question)
+    return [
+        (option.number, (sentence, f"{translation.stem} {option.text}"))
+        for option in translation.options
+        for hit in hits_by_option[option.number]
+        for begin, end in split_sentences(hit.passage.content)
+        if any(map(str.isalnum, sentence := hit.passage.content[begin:end]))
+    ]
 
 
 def _merge_hits(finder: PassageFinder, question: Question) -> list[Hit]:
