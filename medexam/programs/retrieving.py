@@ -10,6 +10,9 @@ from typing import Any, Protocol
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
 
+Pair = tuple[str, str]
+"""Two texts that a model reads together."""
+
 
 class PassageFinder(Protocol):
     """Finds the passages of a question."""

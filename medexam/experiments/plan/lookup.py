@@ -25,6 +25,7 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.files import cache_dir
 from medexam.plugins import load_object
+from medexam.programs.retrieving import Pair
 from medexam.questions import AnySet, Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.retrievers.building import PlannedRetriever
@@ -239,7 +240,7 @@ class ReadAhead:
             self._model = load_object(self.settings.finds, LOCAL_READERS).load(self.settings)
         return str(self._model.label)
 
-    def read(self, item: Any, pairs: Callable[[Any], list[tuple[str, str]]]) -> list[Any]:
+    def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
         """Return what was found in each pair of an item; those of items that come after it may be read with them."""
         # One thread reads a block and the others wait: their items most likely are in it.
         with self._lock:

@@ -82,9 +82,9 @@ class KindSpec(ProgramSpec):
 
     @property
     def _set(self) -> Tree:
-        fields = {name: field for name, field in type(self).model_fields.items() if name not in ("kind", "name")}
-        values = {name: getattr(self, name) for name in fields}
-        return {name: value for name, value in values.items() if holds(value, "set", fields[name].get_default())}
+        fields = type(self).model_fields
+        is_set = {name: holds(value, "set", fields[name].get_default()) for name, value in self}
+        return {name: value for name, value in self if is_set[name] and name not in ("kind", "name")}
 
     @cached_property
     def document(self) -> Tree:
@@ -145,8 +145,10 @@ class CodeSpec(ProgramSpec):
         if fields.get("retriever") and forms == ("choice",):
             asking = replace(asking, retrieval=RetrievalSettings.of(self))
         if reads := template.get("reads"):
-            reader = ReaderSettings(reads, fields["reader"], fields["revision"], fields.get("answer_tokens"))
-            asking = replace(asking, local_reader=reader)
+            asking = replace(
+                asking,
+                local_reader=ReaderSettings(reads, fields["reader"], fields["revision"], fields.get("answer_tokens")),
+            )
         return asking
 
 
@@ -200,7 +202,7 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     fields |= {name: _field(parameter) for name, parameter in parameters.items()}
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
-    title = "".join(word.capitalize() for word in path.stem.split("_"))
+    title = path.stem.title().replace("_", "")
     base = CodeSpec if calls else KindSpec
     make: Any = create_model  # type checkers know no class that is made of a file
     spec: type[ProgramSpec] = make(f"{title}Kind", __base__=base, __doc__=template["help"], **fields)
