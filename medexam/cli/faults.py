@@ -109,9 +109,9 @@ def describe_usage(error: Any) -> str:
 
 def _is_spec(word: str) -> bool:
     """Return whether `medexam run` takes the word: a shipped experiment or a YAML file."""
-    from medexam.specs.loading import library_names
+    from medexam.specs.loading import library_files
 
-    return word in library_names() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file())
+    return word in library_files() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file())
 
 
 _WAYS_OUT: Mapping[int, str] = {

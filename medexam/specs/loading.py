@@ -20,9 +20,9 @@ _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 _LIBRARY = Path(__file__).parents[1] / "experiments" / "library"
 
 
-def library_names() -> list[str]:
-    """List the names of the experiments that ship with this package and with installed ones."""
-    return sorted({path.stem for path in _LIBRARY.glob("*.yaml")} | find_added("experiments").keys())
+def library_files() -> dict[str, Path]:
+    """Map the name of each experiment that ships with this package and with installed ones to its file."""
+    return find_added("experiments") | {path.stem: path for path in _LIBRARY.glob("*.yaml")}
 
 
 def load_document(spec: SpecSource) -> dict[str, Any]:
@@ -34,15 +34,14 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return spec.model_dump(mode="json")
     if isinstance(spec, Mapping):
         return dict(spec)
-    name, path, shipped = str(spec), Path(spec), None
-    if name == path.stem:
-        shipped = own if (own := _LIBRARY / f"{name}.yaml").is_file() else find_added("experiments").get(name)
+    name, path = str(spec), Path(spec)
+    shipped = library_files().get(name) if name == path.stem else None
     if shipped is None and name in CATALOGUE and not path.exists():
         return {"name": name, "dataset": {"name": name}}
     try:
         document = parse_yaml(decode((shipped or path).read_bytes()), name, lines=True)
     except FileNotFoundError:
-        shipped_names = library_names()
+        shipped_names = sorted(library_files())
         neighbours = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
         near = nearest(name, [*neighbours, *shipped_names, *CATALOGUE])
         choices = f"a YAML file, which `medexam init {name}` writes, a data set, or one of {', '.join(shipped_names)}"
@@ -82,10 +81,9 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
     """Parse `["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
     overrides: dict[str, Any] = {}
     for setting in settings:
-        path, equals, text = setting.partition("=")
-        if not equals or not path.strip():
+        key, equals, text = map(str.strip, setting.partition("="))
+        if not (key and equals):
             raise SpecError(f"--set {setting}: write it as key=value, such as --set dataset.language=es")
-        key, text = path.strip(), text.strip()
         # A signature's types and commas are no YAML.
         is_text = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
         overrides[SourceText(key, "--set")] = text if is_text else parse_yaml(text, f"--set {key}")

@@ -68,7 +68,9 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     if any(path.split(".")[0] == "matrix" for path in overrides):
         raise SpecError("--set matrix: give the key itself a list, such as --set dataset.language=[en, es]")
     if not isinstance(axes, Mapping):
-        raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
+        raise SpecError(
+            f"{find_source(document, 'matrix')}matrix: expected a mapping of dotted keys to lists, found {axes!r}"
+        )
     axes = {path: _spell_out(path, value) for path, value in axes.items()}
     # A list instead of a whole part is none, and is refused as it was written.
     tree |= {path: _spell_out(path, part) for path, part in tree.items() if not isinstance(part, list)}
@@ -98,13 +100,13 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
 
 def put(tree: Tree, path: str, value: Any) -> None:
     """Set the value at a dotted path; raises `SpecError` if something on the way is no mapping."""
-    *parents, leaf = path.split(".")
+    *parents, leaf = (SourceText(key, getattr(path, "source", "")) for key in path.split("."))
     for key in parents:
         child = tree.setdefault(key, {})
         if not isinstance(child, dict):
             raise SpecError(f"{path}: {key} is {child!r}, which has no key {leaf!r}")
         tree = child
-    _assign(tree, SourceText(leaf, getattr(path, "source", "")), value)
+    _assign(tree, leaf, value)
 
 
 def _assign(tree: Tree, key: str, value: Any) -> None:

@@ -179,10 +179,10 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
     try:
         return _make_kind(path, str(path) if is_file else kind, path.stat().st_mtime_ns)
     except OSError as error:
-        raise SpecError(f"program.kind {path}: cannot read it: {error.strerror}") from None
+        raise SpecError(f"{path}: cannot read it: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError) as error:
         raise SpecError(
-            f"program.kind {path}: {error} is missing or wrong; a strategy has help, asks, parameters with type and "
+            f"{path}: {error} is missing or wrong; a strategy has help, asks, parameters with type and "
             "help, and steps, as the files of `medexam/specs/kinds` have"
         ) from None
 
@@ -271,7 +271,11 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
     if not isinstance(kind, str):
         raise ValueError("needs a kind")
     own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
-    if (spec := find_kind(kind) or own) is None:
+    try:
+        spec = find_kind(kind) or own
+    except SpecError as error:
+        raise PlacedError("kind", str(error)) from None
+    if spec is None:
         advice = advise(kind, all_kinds())
         raise PlacedError(
             "kind", f"no kind is called {kind!r}: {advice}; your own is package.module:Name or ./file.py:Name"
