@@ -13,7 +13,7 @@ from pathlib import Path
 
 from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import SHIPPED
-from medexam.datasets.selection import sample_evenly
+from medexam.datasets.selection import sample_keys
 from medexam.questions import Question
 
 SIZE = 120
@@ -36,8 +36,10 @@ def main(folder: Path, target: Path = SHIPPED / "sample") -> None:
     readings = {language: load_rows("headqa_v1", language, folder) for language in ("es", "en")}
     by_language = {language: [row.question for row in reading.rows] for language, reading in readings.items()}
     clean = set.intersection(*(_clean(questions) for questions in by_language.values()))
-    chosen = sample_evenly([question for question in by_language["es"] if question.key in clean], SIZE, SEED)
-    numbers = {(question.exam.name, str(question.number)) for question in chosen}
+    possible = [question for question in by_language["es"] if question.key in clean]
+    exams = ((question.exam.discipline, question.exam.year or 0, question.key) for question in possible)
+    chosen = sample_keys(exams, SIZE, SEED)
+    numbers = {(question.exam.name, str(question.number)) for question in possible if question.key in chosen}
     for name in ("HEAD.json", "HEAD_EN.json"):
         document = json.loads((folder / name).read_text(encoding="utf-8"))
         for exam in document["exams"].values():

@@ -15,7 +15,7 @@ from medexam.datasets.fingerprints import digest_files, fingerprint_expected, fi
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.questions import read_choice_questions, read_word_questions, reading_notes
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow, read_signs
-from medexam.datasets.selection import draw_lot, select_questions, split_of
+from medexam.datasets.selection import sample_keys, select_questions, split_of
 from medexam.errors import DatasetError, SpecError
 from medexam.kept import keep
 from medexam.plugins import load_object
@@ -249,18 +249,8 @@ def _select(reading: TaskReading, spec: DatasetSpec) -> list[TaskRow]:
             f"{spec.name}: no question matches split={spec.split}, groups {', '.join(groups or ('all',))}: there are "
             f"splits {splits or 'none'}; groups {group_names}; {way_out}"
         )
-    return rows if spec.limit is None else _sample(rows, spec.limit, spec.seed)
-
-
-def _sample(rows: list[TaskRow], limit: int, seed: int) -> list[TaskRow]:
-    """Choose at most `limit` rows in their order, groups taking turns; a larger limit keeps what a smaller one does."""
-    groups: dict[str, list[str]] = {}
-    for row in rows:
-        groups.setdefault(row.task.group, []).append(row.task.key)
-    turns = [
-        (turn, place, key)
-        for place, keys in enumerate(groups.values())
-        for turn, key in enumerate(sorted(keys, key=lambda key: draw_lot(seed, key)))
-    ]
-    sample_keys = {key for *_, key in sorted(turns)[:limit]}
-    return [row for row in rows if row.task.key in sample_keys]
+    if spec.limit is None:
+        return rows
+    turns = {group: place for place, group in enumerate(dict.fromkeys(row.task.group for row in rows))}
+    keys = sample_keys(((turns[row.task.group], 0, row.task.key) for row in rows), spec.limit, spec.seed)
+    return [row for row in rows if row.task.key in keys]

@@ -5,7 +5,8 @@ Functions over questions; which question is kept never depends on its language o
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from medexam.errors import DatasetError
 from medexam.questions import Exam, Question
@@ -24,29 +25,29 @@ def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[
             f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
             f"widen the filters"
         )
-    return matches if spec.limit is None else sample_evenly(matches, spec.limit, spec.seed)
+    if spec.limit is None:
+        return matches
+    exams = ((each.exam.discipline, each.exam.year or 0, each.key) for each in matches)
+    keys = sample_keys(exams, spec.limit, spec.seed)
+    return tuple(question for question in matches if question.key in keys)
 
 
-def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple[Question, ...]:
-    """Choose at most `limit` questions, spread over exams and disciplines, in the order of `questions`.
+def sample_keys(items: Iterable[tuple[Any, int, str]], limit: int, seed: int) -> set[str]:
+    """Choose at most `limit` of the items by their keys, spread over their groups and years, which stand before.
 
-    Exams take turns, and within a turn disciplines do. A larger limit with the same seed keeps every question of a
-    smaller one.
+    Years take turns, and within a turn groups do. A larger limit with the same seed keeps every key of a smaller one.
     """
-    if limit >= len(questions):
-        return tuple(questions)
-    groups: defaultdict[str, defaultdict[int, list[Question]]] = defaultdict(lambda: defaultdict(list))
-    for question in questions:
-        groups[question.exam.discipline][question.exam.year or 0].append(question)
+    groups: defaultdict[Any, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for group, year, key in items:
+        groups[group][year].append(key)
     # Lots are drawn by key and not by place, so that the same questions are kept in every language and order of rows.
-    turns: list[tuple[int, int, str, str]] = []
-    for discipline, years in groups.items():
-        order = sorted(years, key=lambda year, discipline=discipline: draw_lot(seed, f"{discipline}/{year}"))  # type: ignore[misc]
+    turns: list[tuple[int, int, Any, str]] = []
+    for group, years in groups.items():
+        order = sorted(years, key=lambda year, group=group: draw_lot(seed, f"{group}/{year}"))  # type: ignore[misc]
         for position, year in enumerate(order):
-            queue = sorted(years[year], key=lambda question: draw_lot(seed, question.key))
-            turns += [(turn, position, discipline, question.key) for turn, question in enumerate(queue)]
-    keys = {key for *_, key in sorted(turns)[:limit]}
-    return tuple(question for question in questions if question.key in keys)
+            queue = sorted(years[year], key=lambda key: draw_lot(seed, key))
+            turns += [(turn, position, group, key) for turn, key in enumerate(queue)]
+    return {key for *_, key in sorted(turns)[:limit]}
 
 
 def describe_filters(spec: DatasetSpec) -> str:
