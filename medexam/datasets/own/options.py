@@ -213,10 +213,11 @@ def settle_options(settled: list[ReadOptions | RowFault], spec: ColumnsSpec) -> 
 def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     """Find the letter or number before each option, without a sign if all have one in order; an empty text for none."""
     matches = [_OWN_LABEL.match(text) for text in texts]
-    rests = {text.partition(" ")[2].strip() for text in texts}
     bare = tuple(text.partition(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()
-    if len(rests - {""}) == len(texts) and is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
-        return bare
+    if is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
+        rests = {text.partition(" ")[2].strip() for text in texts} - {""}
+        if len(rests) == len(texts):
+            return bare
     return tuple(plain(match[match.lastindex or 1]) if match else "" for match in matches)
 
 
