@@ -54,14 +54,16 @@ class Proposal:
         self.sample = replace(self.table, rows=self.table.rows[:: max(1, self.size // LOOKED_AT)])
         """Rows that are spread over the table."""
         self.cells: defaultdict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
-        """Column, or field within it -> rows of the sample by their numbers, with the values there; else another."""
+        """Column, or field within it -> rows of the sample by their numbers, with the values there, and another."""
         for row in self.sample.rows:
             for column, cell in row.record.items() if isinstance(row.record, Mapping) else ():
                 for path, values in _leaves(cell, column).items():
                     self.cells[path] += [(row.number, values)] if values else []
-        for path in [path for path, filled in self.cells.items() if not filled]:
-            others = (value for value in self.table.filled(path) if value not in ([], {}))
-            self.cells[path] += [(0, [value]) for value in islice(others, 1)]
+        for path, filled in self.cells.items():
+            known = {str(value) for _, values in filled for value in values}
+            if len(known) < 2 and len(self.sample.rows) < self.size:
+                others = (value for cell in self.table.filled(path) for value in _leaves(cell, path).get(path, []))
+                filled += [(0, [value]) for value in islice((each for each in others if str(each) not in known), 1)]
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -90,6 +90,14 @@ def test_other_columns_or_another_kind_are_asked_for_where_every_row_is_bad(prop
     assert "skip_bad" not in line
 
 
+def test_a_value_that_one_row_of_many_has_is_asked_for(propose) -> None:
+    six = _rows(answer=lambda n: LETTERS[GOLDS[n]])
+    rows = [row | {"question": f"{row['question']} ({n})", "flag": "no"} for n in range(135) for row in six]
+    rows[201]["flag"] = "yes"
+    _, _, (line,) = propose(rows, name="mine.csv")
+    assert line.startswith("ignored:")
+
+
 def test_a_stated_numbering_that_fits_fewer_rows_is_refused(load) -> None:
     rows = _rows(cop=lambda n: GOLDS[n] + 1)
     columns = {"options": list(LETTERS), "answer": "cop"}
