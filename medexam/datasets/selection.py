@@ -21,10 +21,19 @@ def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[
     """
     matches = tuple(question for question in questions if _is_wanted(question, spec))
     if not matches:
-        raise DatasetError(
-            f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
-            f"widen the filters"
-        )
+        filters = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
+        parts = [f"split={spec.split}"] * (spec.split != "all")
+        parts += [f"{name}={','.join(map(str, values))}" for name, values in filters.items() if values is not None]
+        parts += [f"images={spec.images}"] * (spec.images != "all")
+        choices = {
+            "years": {str(question.exam.year) for question in questions if question.exam.year is not None},
+            "disciplines": {str(question.exam.discipline) for question in questions},
+            "option_counts": {str(len(question.options)) for question in questions},
+        }
+        there = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in choices.items() if values)
+        pictured = f"{sum(question.image is not None for question in questions)} with an image"
+        facts = f"no question matches {', '.join(parts) or 'no filter'}: there are {there}; {pictured}"
+        raise DatasetError(f"{spec.name}: {facts}; widen the filters")
     if spec.limit is None:
         return matches
     exams = ((each.exam.discipline, each.exam.year or 0, each.key) for each in matches)
@@ -48,29 +57,6 @@ def sample_keys(items: Iterable[tuple[Any, int, str]], limit: int, seed: int) ->
             queue = sorted(years[year], key=lambda key: draw_lot(seed, key))
             turns += [(turn, position, group, key) for turn, key in enumerate(queue)]
     return {key for *_, key in sorted(turns)[:limit]}
-
-
-def describe_filters(spec: DatasetSpec) -> str:
-    """Describe the filters of `spec` that leave something out, such as `split=dev, years=2016`; `no filter` without
-    any.
-    """
-    parts = [f"split={spec.split}"] if spec.split != "all" else []
-    filters = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
-    parts += [f"{name}={','.join(map(str, values))}" for name, values in filters.items() if values is not None]
-    if spec.images != "all":
-        parts.append(f"images={spec.images}")
-    return ", ".join(parts) or "no filter"
-
-
-def describe_choice(questions: Sequence[Question]) -> str:
-    """Describe what could be selected from, in one line: years, disciplines, option counts and pictures."""
-    choices: dict[str, set[str]] = {
-        "years": {str(question.exam.year) for question in questions if question.exam.year is not None},
-        "disciplines": {str(question.exam.discipline) for question in questions},
-        "option_counts": {str(len(question.options)) for question in questions},
-    }
-    parts = [f"{name} {', '.join(sorted(values))}" for name, values in choices.items() if values]
-    return f"{'; '.join(parts)}; {sum(question.image is not None for question in questions)} with an image"
 
 
 def split_of(exam: Exam, name: str) -> str | None:

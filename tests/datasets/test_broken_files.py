@@ -11,15 +11,11 @@ from medexam.specs import DatasetSpec
 from table_cases import read_cases, write_rows
 
 
-def _read(name: str, path) -> None:
-    spec = DatasetSpec(name=name, path=path)
-    find_benchmark(spec).load(spec)
-
-
 def _refusal(name: str, path) -> str:
     """What is said of a file that is refused."""
+    spec = DatasetSpec(name=name, path=path)
     with pytest.raises(DatasetError) as caught:
-        _read(name, path)
+        find_benchmark(spec).load(spec)
     said = str(caught.value)
     assert "\n" not in said
     assert len(said) < 600

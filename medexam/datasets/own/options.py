@@ -72,11 +72,6 @@ class ReadOptions:
     """Where they stand, for messages; empty at the end of the stem."""
     answer: Any = None
 
-    @property
-    def place(self) -> str:
-        """The row as messages call it."""
-        return self.row.place
-
 
 def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """Split a text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
@@ -306,7 +301,7 @@ def read_answer_column(
     if not best:
         first = answers[0]
         raise DatasetError(
-            f"column {column}: no answer names an option; {first.place} has {first.answer!r:.60}, and its options "
+            f"column {column}: no answer names an option; {first.row.place} has {first.answer!r:.60}, and its options "
             f"are {' / '.join(first.texts):.120}; name the column with columns: {{answer: ...}}"
         )
     if columns.numbering and columns.numbering not in best:
@@ -321,7 +316,7 @@ def read_answer_column(
     if differing is None:
         return way, readings[way]
     meanings = [f"{' or '.join(map(str, readings[each][differing] or ['none']))} as {WAYS[each]}" for each in rivals]
-    facts = f"{answers[differing].answer!r:.60} of {answers[differing].place} is option {', '.join(meanings)}"
+    facts = f"{answers[differing].answer!r:.60} of {answers[differing].row.place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
@@ -391,7 +386,7 @@ def _by_text(value: Any, options: ReadOptions) -> int | None:
     """Find the only option of the same words, perhaps without a full stop, or behind its letter or number."""
     wording = " ".join(str(value).split())
     texts = [" ".join(text.split()) for text in options.texts]
-    for same in (str, str.casefold, lambda text: text.casefold().rstrip(". ")):
+    for same in (str, lambda text: text.casefold().rstrip(". ")):
         matches = [place for place, text in enumerate(texts, start=1) if same(text) == same(wording)]
         if len(matches) == 1 and same(wording):
             return matches[0]

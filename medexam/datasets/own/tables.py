@@ -106,16 +106,15 @@ def try_each(change: Callable[[Any], T], rows: list[Any]) -> list[T | RowFault]:
                 raise CellError("", row.record)
             rows[n] = row if isinstance(row, RowFault) else change(row)
         except CellError as error:
-            column, detail = error.args
-            rows[n] = RowFault(f"{row.place}, column {column}" if column else row.place, detail)
+            place, (column, detail) = getattr(row, "row", row).place, error.args
+            rows[n] = RowFault(f"{place}, column {column}" if column else place, detail)
     return rows
 
 
-def split_faults(results: Iterable[T | RowFault]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
+def split_faults(results: Sequence[T | RowFault]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
     """Split what became of rows into results, and what is wrong with the others."""
-    listed = list(results)
-    faults = tuple(each for each in listed if isinstance(each, RowFault))
-    return tuple(each for each in listed if not isinstance(each, RowFault)), faults
+    faults = tuple(each for each in results if isinstance(each, RowFault))
+    return tuple(each for each in results if not isinstance(each, RowFault)), faults
 
 
 def value_of(record: Cells, column: str) -> Any:

@@ -33,9 +33,7 @@ WRITERS: dict[str, tuple[str, Any]] = {
     "csv of Windows with a title": (".csv", lambda rows: _csv(rows, ";", "\r\n", "An exam\r\n")),
     **{name: (f".{name}", lambda rows: _csv(rows, "\t")) for name in ("tsv", "txt")},
     "lines": (".jsonl", _lines),
-    "lines as json": (".json", _lines),
     "list": (".json", lambda rows: json.dumps(rows, indent=1, ensure_ascii=False)),
-    "wrapper": (".json", lambda rows: json.dumps({"status": "ok", "data": rows}, ensure_ascii=False)),
 }
 
 
