@@ -182,10 +182,10 @@ def run(
     runs = [run for run in runs if not run.folder.repeat_number]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
-    from medexam.experiments.track import track_runs
+    from medexam.experiments.track import track_changes
 
     _print_runs(runs_dir, runs, as_json=as_json)
-    send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    send_to_mlflow(track_changes, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         print_notice(incomplete)
         raise typer.Exit(INCOMPLETE)

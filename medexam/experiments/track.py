@@ -130,6 +130,27 @@ def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[Any]:
     return copies
 
 
+def track_changes(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[Any]:
+    """Send runs as `track_runs` does, but none if neither they nor a SQLite store have changed since they were sent.
+
+    MLflow, which takes over a second to import, is not imported then.
+    """
+    if (path := sqlite_path(tracking_uri)) is None:
+        return track_runs(runs, tracking_uri=tracking_uri)
+    mark = path.with_name(f".{path.name}.sent")
+    if mark.exists() and mark.read_text() == _stamp(path, runs):
+        return []
+    copies = track_runs(runs, tracking_uri=tracking_uri)
+    mark.write_text(_stamp(path, runs))
+    return copies
+
+
+def _stamp(path: Path, runs: Sequence[StoredRun]) -> str:
+    files = [*path.parent.glob(f"{path.name}*"), *(file for run in runs for file in run.folder.path.iterdir())]
+    stats = {str(file): file.stat() for file in files if file.name[0] != "."}
+    return _hash({name: (stat.st_mtime_ns, stat.st_size) for name, stat in stats.items()})
+
+
 def track_failed(cells: Sequence[PlannedCell], why: str, *, tracking_uri: str) -> list[Any]:
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
     runs, copies, tags = [], [], {NOTE: disarm(paragraphs(hide_secrets(why)))}

@@ -148,7 +148,7 @@ def test_what_cannot_be_compared_is_one_line_with_a_way_out(refused, stored, tmp
     (tmp_path / "empty").mkdir()
     for arguments, said in (
         ((first,), "give the baseline and one run or more"),
-        ((first, first), "name each run once"),
+        ((first, first), "is the only run"),
         ((first, "nowhere"), "no run at"),
         ((first, tmp_path / "empty"), "give a run folder, or a folder that holds run folders"),
         ((stored("random", name="biology"), medicine), "not in every run"),

@@ -235,11 +235,11 @@ def run(
 
 
 def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
-    from medexam.experiments.track import track_runs
+    from medexam.experiments.track import track_changes
 
     runs, stop, _ = carry_out(plan, track=track, **settings)
     runs = [run for run in runs if not run.folder.repeat_number]
-    send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
+    send_to_mlflow(track_changes, runs, track=track, runs_dir=plan.runs_dir)
     return Runs([Run(run) for run in runs], stop)
 
 

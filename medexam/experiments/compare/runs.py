@@ -55,20 +55,13 @@ def find_compared(runs: Sequence[Path], runs_dir: Path, baseline: Path | None = 
 
     Unless it is named, that is the first run, but of a folder of runs the first that does not mix models.
 
-    Raises `SpecError` where a run is named twice or is the only one, and `RunFolderError` for a path without a run.
+    Raises `SpecError` where there is only one, and `RunFolderError` for a path without a run.
     """
     paths = run_paths(runs, runs_dir)
     for path in filter(Path.is_file, paths):
         raise SpecError(f"{path} is a file: `medexam import {path} --dataset NAME` makes runs of a file of results")
     if baseline is not None:
-        (first,) = run_paths([baseline], runs_dir)
-        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
-    run_counts = Counter(path.resolve() for path in paths if RunFolder(path).exists())
-    duplicates = [path for path, times in run_counts.items() if times > 1]
-    if duplicates:
-        raise SpecError(
-            f"run {duplicates[0].name} is given twice, and there is nothing to compare it with; name each run once"
-        )
+        paths = [*run_paths([baseline], runs_dir), *paths]
     folders = find_runs(paths, runs_dir)
     if len(folders) < 2:
         raise SpecError(

@@ -83,14 +83,12 @@ class Plan(Displayed):
         """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package
         that is missing.
         """
-        from medexam.serve.engines.provider import read_tables
-
         runs = [run for run in self.runs if run.pending]
         for name, model in _find_billed(runs).items():
             has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"
             # litellm, which knows all of them, takes seconds to import.
             if has_place or model.endpoints or variable not in _USUAL_KEYS or os.environ.get(variable):
-                request = read_tables(name).missing_key
+                request = _missing_key(name)
             else:
                 request = f"{name} needs a key: set {variable} in the environment, or name another in model.api_key_env"
             if request is not None and not has_place:
@@ -138,8 +136,6 @@ class Plan(Displayed):
 
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
-        from medexam.serve.engines.provider import read_tables
-
         pairs = list(zip(self.runs, self.cells, strict=True))
         blocks: list[Block] = [_cells_table(self.name, self.cells)]
         blocks += filter(None, [_describe_power(self.runs), self._describe_prices()])
@@ -147,7 +143,7 @@ class Plan(Displayed):
             if entry["calls"] and (calls := entry.get("calls_by_model")):
                 counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
                 blocks.append(f"Calls of {run.label}: {counts}.")
-        requests = (read_tables(name).missing_key for name in _find_billed(self.runs))
+        requests = map(_missing_key, _find_billed(self.runs))
         blocks += [f"{request}." for request in requests if request is not None]
         blocks += filter(None, map(_describe_unknown, _find_billed(self.runs)))
         # The others stand on stderr, as before a run.
@@ -264,6 +260,13 @@ def _describe_unknown(model: str) -> str | None:
 def _find_billed(runs: Sequence[PlannedCell]) -> dict[str, ModelSpec]:
     models = [model for run in runs for model in run.models.values() if model.is_billed]
     return {model.name: model for model in models if model.name is not None}
+
+
+def _missing_key(model: str) -> str | None:
+    # Imported here: a plan that asks no provider needs none of what asks them.
+    from medexam.serve.engines.provider import read_tables
+
+    return read_tables(model).missing_key
 
 
 def _sample(planned: PlannedCell) -> Sequence[Any]:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import mmap
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -49,12 +48,11 @@ def parse_lines(
 ) -> Iterator[tuple[int, int, Parsed]]:
     """Yield each whole line's number, the byte at which it begins and what `parse` makes of it; none without a file.
 
-    Raises `RunFolderError` where something else than a file lies there and, ending with `ways_out`, for a line that
-    `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
+    Raises `RunFolderError`, ending with `ways_out`, for a line that `parse` refuses by `ValueError`, `KeyError` or
+    `TypeError`.
     """
     if not path.exists():
         return
-    check_file(path)
     start = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
@@ -72,25 +70,15 @@ def parse_lines(
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what a dead process left behind the last whole line.
-
-    Raises `OSError`, and `RunFolderError` where something else than a file lies there.
-    """
+    """Cut off what a dead process left behind the last whole line; raises `OSError`."""
     if not path.exists():
         return
-    check_file(path)
     with path.open("rb+") as stream:
         if stream.seek(0, os.SEEK_END):
             # Searched from the end: the log of a large run takes long to read.
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 end = content.rfind(b"\n") + 1
             stream.truncate(end)
-
-
-def check_file(path: Path) -> None:
-    """Raise `RunFolderError` where something else than a file lies at `path`, and `OSError` where nothing does."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise RunFolderError(f"{path} is not a file: move it away")
 
 
 def _hash_turn(words: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import dspy
@@ -180,14 +181,20 @@ def test_no_key_of_a_provider_is_sent(make_run, track, client, monkeypatch) -> N
 
 
 def test_a_run_is_sent_as_it_ends_and_once_and_the_process_keeps_its_own_store(
-    all_runs, uri, tmp_path, monkeypatch
+    all_runs, client, uri, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////elsewhere.db")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
-    spec = {"name": "sent", "dataset": {"name": "headqa_sample", "limit": 5}, "program": "longest"}
-    for _ in range(2):
-        package.run(spec, runs_dir=tmp_path / "runs", track=uri, progress=False)
-    assert len(all_runs()) == 1
+    spec = {"name": "sent", "dataset": "headqa_sample", "program": "longest"}
+    run = partial(package.run, spec, limit=5, runs_dir=tmp_path / "runs", track=uri, progress=False)
+    run()
+    store = Path(uri[10:])
+    ended = store.stat().st_mtime_ns
+    run()
+    assert store.stat().st_mtime_ns == ended
+    client.delete_run(all_runs()[0].info.run_id)
+    run()
+    (_,) = all_runs()
     import mlflow
 
     assert mlflow.get_tracking_uri() == "sqlite:////elsewhere.db"
