@@ -26,7 +26,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.compare.noise import describe_unequal
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside
+    from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside, split_id
     from medexam.experiments.store.stored_run import stored_metrics, stored_run
     from medexam.tables import NONE, Table, percent
 
@@ -35,7 +35,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     documents: list[dict[str, Any]] = []
     rows = []
     for folder in folders:
-        name, _, digest = folder.name.rpartition("-")
+        name, digest = split_id(folder.name)
         # A run without scores is still asked, or was killed before its end.
         has_scores = (folder.path / METRICS).exists()
         try:

@@ -106,7 +106,7 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     p = f"p {equals(first.p_adjusted or 0.0)}"
     if case.result is None:
         views = describe_views(pair, comparison.statistics.measure, adjusted=True)
-        return f"{subject}: the form of the replies decides; in points, {views}."
+        return f"{subject}: the form of the replies decides; {signed(first.difference)} points ({p}), {views}."
     if case.verdict == "not told apart":
         return f"{subject}: no difference shown ({signed(first.difference)} points, {p})."
     size = count_of(round(abs(100 * first.difference.value)), "point")

@@ -97,7 +97,7 @@ def plain_forms(text: str) -> str:
 
 def drop_struck(text: str) -> str:
     """Return a text of the same length with `~` for what is crossed out."""
-    return pattern("struck").sub(lambda match: "~" * len(match[0]), text) if "~~" in text or "</" in text else text
+    return pattern("struck").sub(lambda match: "~" * len(match[0]), text)
 
 
 def drop_idioms(text: str) -> str:

@@ -38,7 +38,7 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     of them must agree. An option alone counts at the end of a reply, and at the beginning of one that does not reason.
     `cut`: the reply ended at its budget, so only a statement that begins it counts, or that a full stop ends there.
     """
-    write = _writer(tuple(options.items()))
+    write, reply = _writer(tuple(options.items())), pattern("begun").sub("", reply) if cut else reply
     statements = [*islice(_statements(reply, write, reasoned=reasoned), 1 if reasoned else None)]
     if not statements:
         return None
@@ -57,15 +57,15 @@ def _statements(reply: str, write: Callable[[str], str], *, reasoned: bool) -> I
     pieces = [text[start:end] for start, end in _cut("piece", text)]
     while pieces and not _plain(pieces[-1]):
         pieces.pop()
-    is_list = len({match[1] for match in map(pattern("item").match, pieces) if match}) > 1
+    is_list = len({match[1] for match in map(pattern("item").match, text.splitlines()) if match}) > 1
     remainder: str | None = None
     for number, piece in reversed([*enumerate(pieces)]):
         is_first, is_last = number == 0 and not reasoned, number == len(pieces) - 1
         lower = piece.lower()
         if not (is_first or is_last or any(stem in lower for stem in _stems_of(text))):
             continue
-        is_item = is_list and pattern("item").match(piece)
-        signs = write(_plain(piece))
+        words = _plain(piece)
+        is_item, signs = is_list and pattern("item").match(words), write(words)
         spans = _cut("sentence", signs)
         for start, end in reversed(spans):
             begins, ends = is_first and start == spans[0][0], is_last and end == spans[-1][1]

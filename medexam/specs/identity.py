@@ -18,7 +18,7 @@ from medexam.specs.programs.programs import describe
 
 IDENTITY_SCHEMA = 8
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
-READER_VERSION = 3
+READER_VERSION = 4
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""
 _DRAWING = ("top_p", "top_k", "min_p", "stop")
 _REQUEST = ("reasoning_effort", "thinking", "extra_body")

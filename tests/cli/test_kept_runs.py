@@ -110,7 +110,7 @@ def test_a_run_whose_file_is_gone_stops_at_its_next_flush(kept, tmp_path, how) -
 def test_a_run_of_another_version_is_refused_and_its_files_stay(refused, kept, tmp_path, schema) -> None:
     path = tmp_path / "runs" / kept[0] / "spec.json"
     path.write_text(text := json.dumps({**json.loads(path.read_text()), "schema": schema}))
-    assert "was made by another version of medexam: run its spec again" in refused("show", kept[0])
+    assert "was made by another version of medexam: run its spec again with --fresh" in refused("show", kept[0])
     assert path.read_text() == text
 
 

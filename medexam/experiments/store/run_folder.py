@@ -224,7 +224,7 @@ class RunFolder(WorkFolder):
         """Read what was asked for; raises `RunFolderError` when the folder holds no run of this version."""
         stored = self.read_json(SPEC)
         if stored.get("schema") != IDENTITY_SCHEMA:
-            raise RunFolderError(f"{self.path} was made by another version of medexam: run its spec again")
+            raise RunFolderError(f"{self.path} was made by another version of medexam: run its spec again with --fresh")
         try:
             record = _RECORD.validate_python(stored, context=STORED)
         except ValidationError as error:
@@ -322,13 +322,8 @@ class RunFolder(WorkFolder):
             with self.appending() as log:
                 for prediction in self.scan_predictions(merged=False):
                     log.append(prediction)
-        try:
-            for path in shards.glob("*"):
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot remove {shards}, which is merged: {error.strerror}; remove it by hand"
-            ) from None
+        for path in shards.glob("*"):
+            path.unlink(missing_ok=True)
         # A worker that outlived its driver by a moment may write once more; the next merge finds that.
         with suppress(OSError):
             shards.rmdir()
@@ -369,6 +364,12 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
     return [_find_path(run, runs_dir) for run in named or all_runs]
 
 
+def split_id(run_id: str) -> tuple[str, str]:
+    """Split a run's id into its name and its digest, to which a further run adds its number; "" for what is none."""
+    parts = re.split(r"-(?=[0-9a-f]{12}(?:-\d+)?$)", run_id)
+    return parts[0], parts[-1] if parts[1:] else ""
+
+
 def _find_path(run: Path, runs_dir: Path) -> Path:
     """Return the path if it exists, else the only run beside it, or of `runs_dir`, whose id or digest begins so.
 
@@ -378,7 +379,7 @@ def _find_path(run: Path, runs_dir: Path) -> Path:
     if run.exists() or run == runs_dir:
         return run
     names = sorted(child.name for child in folder.iterdir() if child.is_dir()) if folder.is_dir() else []
-    begun = [name for name in names if name.startswith(run.name) or name.rpartition("-")[2].startswith(run.name)]
+    begun = [name for name in names if name.startswith(run.name) or split_id(name)[1].startswith(run.name)]
     matches = [run.name] if run.name in names else begun
     if len(matches) > 1:
         raise RunFolderError(
