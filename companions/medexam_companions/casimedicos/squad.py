@@ -65,10 +65,9 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
             if isinstance(row.record, str):
                 raise ValueError(row.record)
             item = _ITEM.validate_python(_fields(row.record))
-        except ValidationError as error:
-            raise DatasetError(f"{path}, {row.place}: {describe_faults(error)}") from None
         except ValueError as error:
-            raise DatasetError(f"{path}, {row.place}: {error}") from None
+            fault = describe_faults(error) if isinstance(error, ValidationError) else error
+            raise DatasetError(f"{path}, {row.place}: {fault}") from None
         if item.key in items:
             raise DatasetError(f"{path}, {row.place}: id {item.key!r} occurs twice: make the ids unique")
         items[item.key] = item
@@ -84,8 +83,8 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     elif "#" in last and last != key:
         variant = last
     if isinstance(answers, Mapping):
-        values = map(answers.get, ("text", "answer_start"))
-        parts, starts = (value if isinstance(value, list) else [value] for value in values)
+        columns = (answers.get("text"), answers.get("answer_start"))
+        parts, starts = (value if isinstance(value, list) else [value] for value in columns)
         if len(parts) != len(starts):
             raise ValueError(f"answers has {len(parts)} values of text and {len(starts)} of answer_start")
         answers = [{"text": text, "answer_start": start} for text, start in zip(parts, starts, strict=True)]

@@ -66,15 +66,9 @@ def _extract_span(reader: Any, task: Task) -> ProgramOutput:
     """Answer with the span of a task's context: predictions hold `text` and `span`."""
     (span,) = reader.read(task, lambda item: [(item.question, item.context)])
     if span is None or not span.text:
-        return ProgramOutput(answer=None, text=None, rationale=None)
-    return ProgramOutput(
-        answer=None,
-        text=span.text,
-        span=(span.start, span.end),
-        alignment="literal",
-        rationale=None,
-        generation=_quote(span.text, reader),
-    )
+        return ProgramOutput()
+    place, reply = (span.start, span.end), _quote(span.text, reader)
+    return ProgramOutput(text=span.text, span=place, alignment="literal", generation=reply)
 
 
 def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
@@ -86,13 +80,13 @@ def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> P
     def pairs(item: Question) -> list[tuple[str, str]]:
         return [(finder.asked(item).stem, hit.passage.text) for hit in finder.find(item)]
 
-    spans: list[Span] = [span for span in reader.read(question, pairs) if span is not None]
+    spans: list[Span] = [*filter(None, reader.read(question, pairs))]
     hits = list(finder.find(question))
     if not spans:
-        return ProgramOutput(answer=None, rationale=None, hits=hits)
-    best = max(spans, key=lambda span: span.score)
-    answer = _choose_by_overlap(finder.asked(question), best.text)
-    return ProgramOutput(answer=answer, rationale=None, generation=_quote(best.text, reader), hits=hits)
+        return ProgramOutput(hits=hits)
+    text = max(spans, key=lambda span: span.score).text
+    answer = _choose_by_overlap(finder.asked(question), text)
+    return ProgramOutput(answer=answer, generation=_quote(text, reader), hits=hits)
 
 
 def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
@@ -109,16 +103,10 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
             best[option] = float(score), pair[0]
     hits = _merge_hits(finder, question)
     if not best:
-        return ProgramOutput(answer=None, rationale=None, hits=hits)
+        return ProgramOutput(hits=hits)
     scores = {number: max(best.get(number, (_LEAST, ""))[0], _LEAST) for number in question.option_numbers}
-    answer = max(scores, key=scores.__getitem__)
-    return ProgramOutput(
-        answer=answer,
-        rationale=None,
-        generation=_quote(best[answer][1], reader),
-        hits=hits,
-        scores={"option_scores": scores, "score_unit": UNIT},
-    )
+    answer, weights = max(scores, key=scores.__getitem__), {"option_scores": scores, "score_unit": UNIT}
+    return ProgramOutput(answer=answer, generation=_quote(best[answer][1], reader), hits=hits, scores=weights)
 
 
 def _list_hypotheses(question: Question, finder: PassageFinder) -> list[tuple[int, tuple[str, str]]]:
@@ -139,9 +127,9 @@ def _list_hypotheses(question: Question, finder: PassageFinder) -> list[tuple[in
 def _merge_hits(finder: PassageFinder, question: Question) -> list[Hit]:
     """Merge the passages of all options, each once by its best score."""
     hits = [hit for of_option in finder.find_per_option(question).values() for hit in of_option]
-    best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}
-    ordered = sorted(best.values(), key=lambda hit: -hit.score)
-    return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
+    best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}.values()
+    ordered = enumerate(sorted(best, key=lambda hit: -hit.score), start=1)
+    return [Hit(hit.passage, hit.score, rank) for rank, hit in ordered]
 
 
 def _quote(text: str, reader: Any) -> Generation:

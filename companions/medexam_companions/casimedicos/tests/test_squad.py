@@ -28,10 +28,7 @@ def _row(item: SpanItem, *, as_lists: bool = True) -> dict:
 
 
 def _nested() -> dict:
-    questions = [
-        {name: value for name, value in _row(item, as_lists=False).items() if name != "context"} for item in ITEMS
-    ]
-    paragraphs = [{"context": CONTEXT, "qas": [each]} for each in questions]
+    paragraphs = [{"context": CONTEXT, "qas": [_row(item, as_lists=False) | {"context": None}]} for item in ITEMS]
     return {"version": "1.1", "data": [{"title": "x", "paragraphs": paragraphs}]}
 
 
@@ -58,27 +55,13 @@ def test_every_layout_reads_alike(tmp_path, content, name) -> None:
     assert read[0].references == (ANSWER, "biopsia intestinal")
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "misplaced"),
-    [
-        (ANSWER, START, False),
-        (ANSWER, str(START), False),
-        (ANSWER, float(START), False),
-        ("", 0, False),
-        ("biopsia", START, True),
-        ("biopsia", -9, True),
-        ("biopsia", 900, True),
-        ("tos", 0, True),
-        ("Serología", 3, True),
-    ],
-)
+@pytest.mark.parametrize("case", read_cases("placed_spans", Path(__file__).parent))
 @pytest.mark.parametrize("scalar", [False, True])
-def test_an_answer_that_does_not_stand_at_its_offset_is_told(tmp_path, text, start, misplaced, scalar) -> None:
+def test_an_answer_that_does_not_stand_at_its_offset_is_told(tmp_path, case, scalar) -> None:
+    text, start = case["text"], case["start"]
     answers = {"text": text, "answer_start": start} if scalar else {"text": [text], "answer_start": [start]}
     (item,) = read_squad(write_rows(tmp_path / "spans.json", [{**ROWS[1], "id": 7, "answers": answers}]))
-    assert item.is_misplaced == misplaced
-    assert item.answers == (SpanAnswer(text, int(start)),)
-    assert item.key == "7"
+    assert (item.key, item.is_misplaced, item.answers) == ("7", case["misplaced"], (SpanAnswer(text, int(start)),))
 
 
 SPAN = {"id": "a", "context": "It was hot.", "question": "Why?", "answers": {"text": ["hot"], "answer_start": [7]}}
