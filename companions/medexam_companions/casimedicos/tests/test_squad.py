@@ -28,7 +28,8 @@ def _row(item: SpanItem, *, as_lists: bool = True) -> dict:
 
 
 def _nested() -> dict:
-    paragraphs = [{"context": CONTEXT, "qas": [_row(item, as_lists=False) | {"context": None}]} for item in ITEMS]
+    questions = [_row(item, as_lists=False) for item in ITEMS]
+    paragraphs = [{"context": each.pop("context"), "qas": [each]} for each in questions]
     return {"version": "1.1", "data": [{"title": "x", "paragraphs": paragraphs}]}
 
 
