@@ -74,7 +74,8 @@ def try_fault(tree: Path, python: str, fault: dict[str, str], contexts: Path | N
 def run(tree: Path, python: str, tests: list[str]) -> str:
     """The first test that fails; empty if all pass."""
     command = [python, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "-rfE", *tests]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'companions'}"}
+    path = f"{tree}{os.pathsep}{tree / 'companions'}"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
     ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode in (0, 5):
         return ""
