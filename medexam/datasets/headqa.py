@@ -4,6 +4,7 @@ Their quirks end here: numbers written as text, `nursery`, no picture as an empt
 are: a question keeps the name of its picture, or `embedded` when it has none. Golds are not judged.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -136,12 +137,17 @@ def _parse_gold(record: Mapping[str, object], version: str) -> int | None:
     return gold if is_v1 else gold or None
 
 
+def _share(text: object) -> object:
+    """Return equal texts as one object: many questions repeat options."""
+    return sys.intern(text) if isinstance(text, str) else text
+
+
 def _parse_question(record: Mapping[str, object], key: str, exam: Exam, number: int, language: Language) -> Question:
     answers, image = record.get("answers"), record.get("image")
     if not isinstance(answers, list):
         raise RowError(f"answers is {answers!r}, not a list of options")
     options = [
-        {"number": each.get("aid"), "text": each.get("atext")} if isinstance(each, Mapping) else each
+        {"number": each.get("aid"), "text": _share(each.get("atext"))} if isinstance(each, Mapping) else each
         for each in answers
     ]
     fields = {"key": key, "exam": exam, "number": number, "language": language, "stem": record.get("qtext")}
