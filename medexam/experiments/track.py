@@ -57,9 +57,8 @@ _DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     # Results stand on standard output.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # Spans that are written together take a third of the time; what its queue does not hold, MLflow drops.
-    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
-    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": "1000000",
+    # Each flush of MLflow's threads waits up to a second.
+    "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
 }
 
 
@@ -385,6 +384,7 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
         client.link_prompt_version_to_run(run.run_id, prompt)
     begin = 1_000_000 * run.start_time
     for prediction, facts in sample:
+        sent_at = time.monotonic()
         first, end = prediction.calls[0], begin + round(1e9 * (prediction.latency_s or 0))
         root = mlflow.start_span_no_context(
             prediction.question,
@@ -418,8 +418,9 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
         answer = {name: stored[name] for name in ("answer", "text") if name in stored}
         failed = prediction.status is Status.FAILED
         root.end(answer | dict(facts) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
-    # MLflow sends traces in threads that only log their failures.
-    mlflow.flush_trace_async_logging()
+        if time.monotonic() - sent_at > float(os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"]):
+            break
+    # MLflow only logs that a trace was not taken.
     if sample and (count := len(_find_traces(client, run))) < len(sample):
         raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
 
