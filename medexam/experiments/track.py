@@ -95,8 +95,8 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
             if path := sqlite_path(tracking_uri):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 # Commands take turns, since two would both send what neither finds.
-                lock, mode = path.with_name(f".{path.name}.lock"), path.parent.stat().st_mode & 0o666
-                stack.enter_context(FileLock(lock, 600, mode))
+                mode = path.parent.stat().st_mode & 0o666
+                stack.enter_context(FileLock(path.with_name(f".{path.name}.lock"), 600, mode))
                 if not path.exists():
                     # Made elsewhere first: MLflow refuses one for good that was cut off between its tables.
                     (draft := path.with_name(f".{path.name}.new")).write_bytes(b"")
@@ -397,30 +397,28 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
             start_time_ns=begin,
         )
         for call in prediction.calls:
-            fields = call.model_dump(
-                mode="json", include={"messages", "prompt", "pictures", "choices", "texts"}, exclude_none=True
-            )
+            shown = {"messages", "prompt", "pictures", "choices", "texts"}
             tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
             tokens["total_tokens"] = sum(tokens.values())
             span = mlflow.start_span_no_context(
                 "ask",
                 "CHAT_MODEL",
                 root,
-                {**fields, **call.sampling, **call.fields},
+                call.model_dump(mode="json", include=shown, exclude_none=True) | call.sampling | call.fields,
                 {"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
                 start_time_ns=begin,
             )
             reply = {"role": "assistant", "content": call.text, "tool_calls": call.tool_calls or None}
-            choice = {"message": reply, "finish_reason": call.finish_reason}
-            outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
+            choices = [{"message": reply, "finish_reason": call.finish_reason}]
+            outputs = call.fault or {"choices": choices, "logprobs": call.logprobs}
             span.end(outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
         stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
         answer = {name: stored[name] for name in ("answer", "text") if name in stored}
-        failed = prediction.status is Status.FAILED
-        root.end(answer | dict(facts) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
-        if time.monotonic() - sent_at > float(os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"]):
+        status = "ERROR" if prediction.status is Status.FAILED else "OK"
+        root.end(answer | dict(facts) | stored, status=status, end_time_ns=end)
+        # MLflow only logs that a trace was not taken.
+        if time.monotonic() - sent_at > 20:
             break
-    # MLflow only logs that a trace was not taken.
     if sample and (count := len(_find_traces(client, run))) < len(sample):
         raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
 
