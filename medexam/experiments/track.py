@@ -179,7 +179,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
         values |= {"validation_accuracy_high": high}
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
     tags = {"medexam.ending": optimization.ending, "medexam.run_dir": str(folder.path.resolve())}
-    program = best and RunFolder(folder.programs / best.digest)
+    program, report = best and RunFolder(folder.programs / best.digest), folder.path / REPORT
     with open_store(tracking_uri) as client:
         return send_copy(
             client,
@@ -188,8 +188,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
             folder.name,
             {"interrupted": "KILLED", "failed": "FAILED"}.get(optimization.ending, "FINISHED"),
             _params(cell, optimization.identity) | names,
-            tags
-            | {NOTE: (folder.path / REPORT).read_text(encoding="utf-8") if (folder.path / REPORT).exists() else ""},
+            tags | {NOTE: report.read_text(encoding="utf-8") if report.exists() else ""},
             [(name, float(value), 0) for name, value in values.items()]
             + [("score", trial.score, trial.number) for trial in optimization.trials],
             started_at=optimization.started_at,
