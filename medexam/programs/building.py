@@ -41,7 +41,7 @@ class ProgramContext:
     nearest: Nearest | None = None
     """Makes what chooses a question's demonstrations."""
     reader: Any = None
-    """Has texts read by a local model."""
+    """The `Weights` of the local model that reads texts, or what reads with them."""
     budgets: Mapping[str, int | None] = field(default_factory=dict)
     """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
 
-Pair = tuple[str, str]
 """Two texts that a model reads together."""
 
 

@@ -1,7 +1,5 @@
 from .base import Hit as Hit
-from .base import LocalReader as LocalReader
 from .base import Passage as Passage
-from .base import Span as Span
 from .building import plan_retriever as plan_retriever
 from .corpora import TOKEN as TOKEN
 from .corpora import build_corpus as build_corpus

@@ -3,10 +3,9 @@
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from medexam.errors import EngineError
-from medexam.specs.programs.needs import ReaderSettings
 
 Progress = Callable[[int], None]
 """Called with the number of passages that have a vector."""
@@ -39,28 +38,6 @@ class Hit:
     """The higher the more relevant, in a unit of the retriever's own: scores of two retrievers cannot be compared."""
     rank: int
     """From 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a text that a reader took as the answer."""
-
-    text: str
-    start: int
-    """Its first character, counted from 0 in the text that was read."""
-    end: int
-    """The character after its last one."""
-    score: float
-    """The sum of its start and end logit; the higher the better, comparable within one question only."""
-
-
-class LocalReader(NamedTuple):
-    """What reads texts in this process, as a package registers it."""
-
-    load: Callable[[ReaderSettings], Any]
-    """Loads an object with `batch`, `label` and `read(pairs)`, whose entry i is what it finds in pair i."""
-    tokens: tuple[int, ...]
-    """How texts are cut for it; part of a run's identity."""
 
 
 class Retriever(Protocol):

@@ -11,6 +11,7 @@ from .finetuning.training import learn as learn
 from .finetuning.training import mean_scores as mean_scores
 from .readers.entailment import EntailmentReader as EntailmentReader
 from .readers.loading import load_reader as load_reader
+from .readers.spans import Span as Span
 from .readers.spans import SpanReader as SpanReader
 from .squad import SpanAnswer as SpanAnswer
 from .squad import SpanItem as SpanItem

@@ -15,7 +15,7 @@ import dspy
 
 from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
-from medexam.experiments.plan.lookup import NearestDemonstrations, ReadAhead, Retrieval
+from medexam.experiments.plan.lookup import NearestDemonstrations, Retrieval
 from medexam.experiments.store.environment import (
     KnownModel,
     admit,
@@ -47,8 +47,6 @@ class PlannedCell:
     folder: RunFolder
     retrieval: Retrieval | None = None
     """Where the program's passages come from; None where it sees none."""
-    reading: ReadAhead | None = None
-    """What has texts read by a local model; None where none are."""
     pending: Sequence[Any] = ()
     """Questions still to be asked, in the order of the data set."""
     answered: int = 0
@@ -196,7 +194,7 @@ class PlannedCell:
         """Return the cell with questions that are read from its folder as they are asked, if they are many and no
         prompt needs others beside them: 100,000 weigh as much as all that asks them.
         """
-        needs_all, path = self.retrieval or self.reading or self.folder.repeat_number, self.folder.path / ITEMS
+        needs_all, path = self.retrieval or self.folder.repeat_number, self.folder.path / ITEMS
         if needs_all or len(self.question_set.questions) < MANY or not path.exists():
             return self
         questions = StoredItems(path)
@@ -217,8 +215,6 @@ class PlannedCell:
             questions.sort(key=lambda question: [hit.passage.id for hit in retrieval.find(question)])
         if repeat := self.folder.repeat_number:
             questions.sort(key=lambda question: draw_lot(repeat, question.key))
-        if self.reading is not None:
-            self.reading.coming = iter(questions)
         return replace(self, pending=tuple(questions))
 
     def begin(self, *, fresh: bool, keeps_items: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a question is asked with: passages, the solved questions nearest to it, and what a local model reads in texts.
+"""What a question is asked with: passages, and the solved questions nearest to it.
 
 Passages are looked up once for all questions of a run, and never again for another model, language or prompt: what a
 query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder. Texts
@@ -7,7 +7,7 @@ that only come up while questions are asked are looked up many at once.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -24,18 +24,11 @@ from filelock import FileLock
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.files import cache_dir
-from medexam.plugins import load_object
-from medexam.programs.retrieving import Pair
 from medexam.questions import AnySet, Question, Task
 from medexam.retrievers.base import Hit, Passage, Progress, Retriever
 from medexam.retrievers.building import PlannedRetriever
 from medexam.specs.identity import digest
-from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
-
-LOCAL_READERS = "medexam.local_readers"
-"""The group in which packages register what reads texts."""
-_AHEAD = 4
-"""Batches that are read at once: enough to sort texts by length, few enough to stop soon."""
+from medexam.specs.programs.needs import RetrievalSettings
 
 
 @dataclass
@@ -215,45 +208,6 @@ class _Marks(dict[tuple[str, int], list[Hit]]):
 @cache
 def _search_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="medexam-search")
-
-
-@dataclass
-class ReadAhead:
-    """What a local model finds in pairs of texts, in blocks and each item once.
-
-    It reads ahead in the order in which questions are asked, and keeps nothing on disk: an answer that was given is
-    not asked for again.
-    """
-
-    settings: ReaderSettings
-    coming: Iterator[Question | Task] = field(default_factory=lambda: iter(()))
-    """What is going to be asked, in this order."""
-    _model: Any = None
-    _findings: dict[str, list[Any]] = field(default_factory=dict)
-    """Key of an item -> what was found in each of its pairs."""
-    _lock: Lock = field(default_factory=Lock)
-
-    @property
-    def label(self) -> str:
-        """The model as people read it. Raises `EngineError` where it cannot be loaded or has no such head."""
-        if self._model is None:
-            self._model = load_object(self.settings.finds, LOCAL_READERS).load(self.settings)
-        return str(self._model.label)
-
-    def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
-        """Return what was found in each pair of an item; those of items that come after it may be read with them."""
-        # One thread reads a block and the others wait: their items most likely are in it.
-        with self._lock:
-            if self.label and item.key not in self._findings:
-                block = {item.key: pairs(item)}
-                while sum(map(len, block.values())) < _AHEAD * self._model.batch:
-                    if (follower := next(self.coming, None)) is None:
-                        break
-                    if follower.key not in block and follower.key not in self._findings:
-                        block[follower.key] = pairs(follower)
-                findings = iter(self._model.read([pair for item_pairs in block.values() for pair in item_pairs]))
-                self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}
-            return self._findings[item.key]
 
 
 @dataclass

@@ -24,14 +24,14 @@ from medexam.errors import (
 )
 from medexam.experiments.plan.cells import PlannedCell, build_cell_program
 from medexam.experiments.plan.leakage import check_demonstrations
-from medexam.experiments.plan.lookup import LOCAL_READERS, ReadAhead, Retrieval
+from medexam.experiments.plan.lookup import Retrieval
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
 from medexam.experiments.store.items import as_asked
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
-from medexam.plugins import hash_source, load_object
+from medexam.plugins import hash_source
 from medexam.process import gc_seldom
 from medexam.questions import AnySet, Language, Task
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
@@ -42,7 +42,7 @@ from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.identity import build_identity, differing_keys, digest
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.text import print_notice
-from medexam.weights import find_encoder_weights
+from medexam.weights import Weights, find_encoder_weights
 
 
 def plan_experiment(
@@ -203,12 +203,7 @@ class _Sources:
                     "pictures: set it to hidden"
                 )
             question_set, pictures = self._show(data, asking.pictures, keys)
-        reader, reading = asking.local_reader, None
-        if reader is not None:
-            with suppress(*[CommitUnknownError] * self._only_look):
-                reader = replace(reader, revision=find_encoder_weights(reader.model, reader.revision).revision)
-            # What its answers depend on: its content, and how texts are cut for it.
-            reading = {"revision": reader.revision, "tokens": [*load_object(reader.finds, LOCAL_READERS).tokens]}
+        reader = None if asking.local_reader is None else self._find_reader(*asking.local_reader)
         retrieval = None if asking.retrieval is None else self._plan_retrieval(cell, asking.retrieval)
         identity = build_identity(
             cell,
@@ -218,20 +213,27 @@ class _Sources:
             translations=retrieval.translations.fingerprint if retrieval and retrieval.translations else None,
             model=self._model(cell.model) if program.asks_model else None,
             models={name: self._model(model) for name, model in cell.asked_models.items()},
-            reader=reading,
+            reader=None if reader is None else {"revision": reader.revision},
             pictures=pictures,
             prompts=self._prompts_of(cell) if program.asks_model else None,
             dspy=None if asking.adapter is None else version("dspy"),
         )
         benchmark = find_benchmark(cell.dataset)
-        ahead = None if reader is None else ReadAhead(reader)
         module = build_cell_program(
             cell,
             retrieval,
-            reader=ahead,
+            reader=reader,
             in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
         )
-        return PlannedCell(cell, question_set, module, identity, RunFolder(Path()), retrieval, ahead)
+        return PlannedCell(cell, question_set, module, identity, RunFolder(Path()), retrieval)
+
+    def _find_reader(self, name: str | Path, revision: str | None) -> Weights:
+        try:
+            return find_encoder_weights(name, revision)
+        except CommitUnknownError:
+            if not self._only_look:
+                raise
+            return Weights(str(name), str(name), "unknown", hub=True)
 
     def _plan_retrieval(self, cell: CellSpec, settings: RetrievalSettings) -> Retrieval:
         """Plan the passages of a cell, with nothing looked up yet.

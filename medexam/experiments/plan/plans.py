@@ -94,9 +94,9 @@ class Plan(Displayed):
             if request is not None and not has_place:
                 raise EngineError(request)
         for run in runs:
-            retriever, reads = run.retrieval and run.retrieval.settings.retriever, run.reading is not None
+            retriever, reads = run.retrieval and run.retrieval.settings.retriever, run.cell.program.asking.local_reader
             extras = {
-                "local": reads or any(model.engine == "embedded" for model in run.models.values()),
+                "local": bool(reads) or any(model.engine == "embedded" for model in run.models.values()),
                 "bm25": retriever and retriever.uses_words,
                 "retrieval": find_nearest(run.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
             }

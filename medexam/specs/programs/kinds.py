@@ -9,8 +9,8 @@ any. What is set and stands in no step is put into the step that writes `answer`
 A file of a kind that is code names what builds it by `calls`, in place of `asks` and `steps`: `package.module:function`
 of its spec, the language of the questions and a `ProgramContext`. `answers` lists the forms of questions that it
 answers, by default numbered options; `any` is all. With a parameter `retriever` it looks up passages where these are
-numbered options; `reads` is what a local model, the parameter `reader`, finds in texts, as its entry point is called;
-`label` is what tables call it.
+numbered options; the weights of the local model that a parameter `reader` names are in its context; `label` is what
+tables call it.
 """
 
 import json
@@ -38,7 +38,7 @@ from medexam.plugins import added_names, is_own_name, load_object, ships
 from medexam.questions import Language
 from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml, walk
 from medexam.specs.dataset import STORED, Split
-from medexam.specs.programs.needs import Asking, PositiveInt, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.needs import Asking, PositiveInt, RetrievalSettings
 from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec
 from medexam.specs.programs.steps import Step
 from medexam.specs.programs.words import TAKES, WordsSpec
@@ -144,11 +144,8 @@ class CodeSpec(ProgramSpec):
         asking = Asking(forms, codes=() if is_shipped else (template["calls"],))
         if fields.get("retriever") and forms == ("choice",):
             asking = replace(asking, retrieval=RetrievalSettings.of(self))
-        if reads := template.get("reads"):
-            asking = replace(
-                asking,
-                local_reader=ReaderSettings(reads, fields["reader"], fields["revision"], fields.get("answer_tokens")),
-            )
+        if reader := fields.get("reader"):
+            asking = replace(asking, local_reader=(reader, fields.get("revision")))
         return asking
 
 
@@ -191,7 +188,7 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path), lines=kind.endswith(".yaml"))
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
-    own = ("calls", "answers", "label", "reads") if calls else ("asks", "steps")
+    own = ("calls", "answers", "label") if calls else ("asks", "steps")
     if others := template.keys() - {"help", "parameters", *own}:
         raise KeyError(*others)
     fields: Tree = {"kind": (Literal[kind], kind)}

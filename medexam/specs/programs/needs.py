@@ -86,20 +86,6 @@ class RetrievalSettings:
 
 
 @dataclass(frozen=True)
-class ReaderSettings:
-    """The local model that a program has texts read by."""
-
-    finds: str
-    """The name under which a package registers what reads with it."""
-    model: str | Path
-    """A folder or a hub id."""
-    revision: str | None
-    """Revision of a hub model; None: the newest."""
-    answer_tokens: int | None = None
-    """Tokens of the longest span; None where it finds none."""
-
-
-@dataclass(frozen=True)
 class Asking:
     """What a program asks, and takes; by default that of one that asks nothing."""
 
@@ -127,8 +113,8 @@ class Asking:
     """All code of the user's own that it runs, as `module:Name`, that of its parts included; or an added kind."""
     retrieval: RetrievalSettings | None = None
     """How its passages are looked up; None where it sees none."""
-    local_reader: ReaderSettings | None = None
-    """The local model that it has texts read by; None where it has none read."""
+    local_reader: tuple[str | Path, str | None] | None = None
+    """The folder or hub id of the local model that it has texts read by, and its revision; None: it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.errors import EngineError
-from medexam.retrievers import LocalReader
-from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.casimedicos.readers.loading import LoadedReader, pad
 from medexam_companions.casimedicos.readers.windows import by_length, keep_ends
 
 PAIR_TOKENS = 512
@@ -57,9 +56,3 @@ class EntailmentReader:
         if not np.isfinite(scores).all():
             raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
         return scores
-
-
-ENTAILMENT = LocalReader(
-    lambda settings: EntailmentReader(load_reader(settings.model, "entailment", settings.revision)), (PAIR_TOKENS,)
-)
-"""What scores whether sentences entail hypotheses."""

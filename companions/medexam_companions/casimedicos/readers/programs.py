@@ -7,10 +7,11 @@ which a model of each language would be needed. Words of languages that Snowball
 import asyncio
 import math
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -18,8 +19,13 @@ import dspy
 from medexam.model_calls import Generation
 from medexam.programs import PassageFinder, ProgramContext, ProgramOutput
 from medexam.questions import Language, Option, Question, Task
-from medexam.retrievers import Hit, Span, load_stop_words
+from medexam.retrievers import Hit, load_stop_words
 from medexam.text import split_sentences
+from medexam.weights import Weights
+from medexam_companions.casimedicos.readers.entailment import EntailmentReader
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
+from medexam_companions.casimedicos.readers.loading import Task as ReaderTask
+from medexam_companions.casimedicos.readers.spans import Span, SpanReader
 
 SPAN_READER, ENTAILMENT = (Path(__file__).with_name(f"{name}.yaml") for name in ("span_reader", "entailment"))
 """The files of its kinds."""
@@ -30,6 +36,20 @@ _STEMMERS: dict[Language, str] = {"en": "english", "es": "spanish", "it": "itali
 _STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
 """Language -> the end of the name of bm25s' list."""
 _WORD = re.compile(r"\w+")
+
+
+class LazyReader:
+    """A reader that is loaded when it first reads, and reads for one question at a time."""
+
+    def __init__(self, weights: Weights, task: ReaderTask, make: Callable[[LoadedReader], Any]) -> None:
+        self.label = weights.label
+        self._load = cache(lambda: make(load_reader(weights.source, task, weights.revision)))
+        self._lock = Lock()
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        """Return what it finds in each pair; raises `EngineError` where it cannot be loaded or has no such head."""
+        with self._lock:
+            return self._load().read(pairs)
 
 
 class ReadingProgram(dspy.Module):
@@ -51,6 +71,8 @@ class ReadingProgram(dspy.Module):
 def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> dspy.Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
     reader = context.needed("reader", "a reader")
+    if isinstance(reader, Weights):
+        reader = LazyReader(reader, "span", partial(SpanReader, answer_tokens=spec.answer_tokens))
     if spec.asking.retrieval is None:
         return ReadingProgram(partial(_extract_span, reader))
     return ReadingProgram(partial(_choose_by_span, reader, context.needed("finder", "a finder of passages")))
@@ -58,13 +80,15 @@ def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> dspy.M
 
 def build_entailment(_spec: object, _: Language, context: ProgramContext) -> dspy.Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
-    parts = context.needed("reader", "a reader"), context.needed("finder", "a finder of passages")
-    return ReadingProgram(partial(_choose_entailed, *parts))
+    reader = context.needed("reader", "a reader")
+    if isinstance(reader, Weights):
+        reader = LazyReader(reader, "entailment", EntailmentReader)
+    return ReadingProgram(partial(_choose_entailed, reader, context.needed("finder", "a finder of passages")))
 
 
 def _extract_span(reader: Any, task: Task) -> ProgramOutput:
     """Answer with the span of a task's context: predictions hold `text` and `span`."""
-    (span,) = reader.read(task, lambda item: [(item.question, item.context)])
+    (span,) = reader.read([(task.question, task.context)])
     if span is None or not span.text:
         return ProgramOutput()
     place, reply = (span.start, span.end), _quote(span.text, reader)
@@ -76,12 +100,8 @@ def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> P
 
     A prediction's reply is the span, `hits` are the passages; unanswered where no passage was found.
     """
-
-    def pairs(item: Question) -> list[tuple[str, str]]:
-        return [(finder.asked(item).stem, hit.passage.text) for hit in finder.find(item)]
-
-    spans: list[Span] = [*filter(None, reader.read(question, pairs))]
-    hits = list(finder.find(question))
+    stem, hits = finder.asked(question).stem, list(finder.find(question))
+    spans: list[Span] = [*filter(None, reader.read([(stem, hit.passage.text) for hit in hits]))]
     if not spans:
         return ProgramOutput(hits=hits)
     text = max(spans, key=lambda span: span.score).text
@@ -96,9 +116,10 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
     an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
     unanswered where no passage was found.
     """
-    scores_read = reader.read(question, lambda item: [pair for _, pair in _list_hypotheses(item, finder)])
+    hypotheses = _list_hypotheses(question, finder)
+    scores_read = reader.read([pair for _, pair in hypotheses])
     best: dict[int, tuple[float, str]] = {}
-    for (option, pair), score in zip(_list_hypotheses(question, finder), scores_read, strict=True):
+    for (option, pair), score in zip(hypotheses, scores_read, strict=True):
         if option not in best or score > best[option][0]:
             best[option] = float(score), pair[0]
     hits = _merge_hits(finder, question)

@@ -5,12 +5,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam.errors import EngineError
-from medexam.retrievers import LocalReader, Span
-from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.casimedicos.readers.loading import LoadedReader, pad
 from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
 
 ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text that a reader took as the answer."""
+
+    text: str
+    start: int
+    """Its first character, counted from 0 in the text that was read."""
+    end: int
+    """The character after its last one."""
+    score: float
+    """The sum of its start and end logit; the higher the better, comparable within one question only."""
 
 
 @dataclass
@@ -90,12 +102,3 @@ class SpanReader:
             span = Span(text.strip(), begin, begin + len(text.strip()), score)
             whole = padding + window.whole_text
             yield span, float(start_logits[row, whole] + end_logits[row, whole])
-
-
-SPANS = LocalReader(
-    lambda settings: SpanReader(
-        load_reader(settings.model, "span", settings.revision), settings.answer_tokens or ANSWER_TOKENS
-    ),
-    (WINDOW_TOKENS, SHARED_TOKENS),
-)
-"""What finds spans in texts."""
