@@ -10,7 +10,6 @@ import csv
 import hashlib
 import importlib.util
 import logging
-import re
 import sys
 from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
@@ -131,16 +130,12 @@ def read_first_line(name: str, group: str) -> str | None:
     """
     try:
         place, attribute = resolve_name(name, group)
-        source = _source_file(name, place).read_text(encoding="utf-8")
-    except (SpecError, OSError, ValueError):
+        module = ast.parse(_source_file(name, place).read_bytes())
+    except (SpecError, OSError, ValueError, SyntaxError):
         return None
-    # What a function says first stands after its own parameters, before any other function.
-    words = r"[rR]?(\"\"\"|''')(.*?)(?:\n\s*\n|\1)"
-    of_function = re.search(
-        rf"^def {attribute}\((?:(?!^(?:def|class|@)).)*?^ +{words}", source, re.DOTALL | re.MULTILINE
-    )
-    docstring = of_function or re.match(rf"\s*{words}", source, re.DOTALL)
-    return "" if docstring is None else " ".join(docstring[2].split())
+    function = next((node for node in module.body if getattr(node, "name", "") == attribute), None)
+    own = ast.get_docstring(function) if isinstance(function, ast.FunctionDef) else None
+    return " ".join((own or ast.get_docstring(module) or "").partition("\n\n")[0].split())
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -154,7 +154,8 @@ def run(
         if settings.resume is not None:
             plan = _plan_pending(settings.resume, specs, settings)
         else:
-            plan = _plan(specs or [], settings, fresh=settings.fresh, repeat=settings.repeat)
+            begun = {"fresh": settings.fresh, "repeat": settings.repeat, "keeps_items": not settings.without_items}
+            plan = _plan(specs or [], settings, **begun)
     for line in plan.notes:
         print_notice(line)
     if settings.debug:
@@ -169,7 +170,7 @@ def run(
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
 
-    plan = replace(plan, accept_model_change=settings.accept_model_change, keeps_items=not settings.without_items)
+    plan = replace(plan, accept_model_change=settings.accept_model_change)
     limits = Limits(
         *(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes),
         in_flight=settings.in_flight,
@@ -210,9 +211,7 @@ def plan(
     print_json(planned.cells) if as_json else print_blocks(Terminal(), planned.blocks())
 
 
-def _plan(
-    specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
-) -> "Plan":
+def _plan(specs: list[str], settings: PlanSettings, **how: Any) -> "Plan":
     """Plan specs, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, state_meaning
     from medexam.experiments.entry.carry_out import plan_spec
@@ -222,14 +221,7 @@ def _plan(
     price = [f"model.price=[{settings.price}]"] if settings.price else []
     changes = parse_overrides([*price, *(settings.overrides or [])])
     changes |= {} if settings.limit is None else {"dataset.limit": settings.limit}
-    planned = plan_spec(
-        *(specs, changes),
-        runs_dir=settings.runs_dir,
-        change=partial(apply_flags, flags=flags),
-        only_look=only_look,
-        fresh=fresh,
-        repeat=repeat,
-    )
+    planned = plan_spec(specs, changes, runs_dir=settings.runs_dir, change=partial(apply_flags, flags=flags), **how)
     if (excess := planned.describe_excess(settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.entries) > 1:
@@ -242,10 +234,10 @@ def _plan(
 def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
     """Plan the pending questions of a run; raises `SpecError` for what would change what it asks."""
     changes = [name for name in PlanSettings.__dataclass_fields__ if name not in ("max_cost", "runs_dir")]
-    if specs or any(getattr(settings, name) for name in changes) or settings.fresh or settings.repeat:
+    if specs or any(getattr(settings, name) for name in (*changes, "fresh", "repeat", "without_items")):
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
-            "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
+            "--limit, --fresh, --repeat, --without-items and such flags, or run the spec without --resume"
         )
     folder, root = Path(run_name), settings.runs_dir
     if root is not None and folder.is_dir() and folder.resolve().parent != root.resolve():

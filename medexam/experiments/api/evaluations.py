@@ -107,8 +107,7 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
         planned = self._plan(example_program, dspy.settings.lm, devset)
-        ways_out = "or start over with fresh=True"
-        plan = Plan(self.name, (planned,), self._runs_dir, fresh=self._fresh, ways_out=ways_out)
+        plan = Plan(self.name, (planned,), self._runs_dir)
         is_quiet = not (self.display_progress if display_progress is None else display_progress)
         from medexam.experiments.track import track_runs
 
@@ -166,7 +165,8 @@ class Evaluate(dspy.Evaluate):
             },
         )
         items = build_example_set(cell.dataset, by_key.values(), "")
-        experiment = {"description": "", "experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
+        experiment: dict[str, Any] = {"experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
+        experiment |= {"description": "", "fresh": self._fresh}
         return PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
 
 

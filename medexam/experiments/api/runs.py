@@ -227,10 +227,11 @@ def run(
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
-    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
+    begun: dict[str, Any] = {"fresh": fresh, "repeat": repeat, "keeps_items": keep_items}
+    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), **begun)
     for line in planned.notes:
         print_notice(line)
-    planned = replace(planned, accept_model_change=accept_model_change, keeps_items=keep_items)
+    planned = replace(planned, accept_model_change=accept_model_change)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
 
 

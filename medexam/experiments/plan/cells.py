@@ -60,7 +60,8 @@ class PlannedCell:
     lent: tuple[Any, ...] = ()
     """Questions that are not pending, because their answers are taken from that run."""
     experiment: Mapping[str, Any] = field(default_factory=dict)
-    """What the folder's record says of the experiment: `description`, `experiment_digest`, and its `place` there."""
+    """What its record says beside the cell: `description`, `experiment_digest`, its `place` there, `fresh`, and
+    `keeps_items`."""
 
     @cached_property
     def spec_digest(self) -> str:
@@ -140,12 +141,12 @@ class PlannedCell:
     def with_lender(self) -> Self:
         """Return the cell with the run beside it that has answered most of its pending questions, which are then lent.
 
-        Unchanged without one, if no model is asked, and for a run that --fresh began.
+        Unchanged without one, if no model is asked, for a repeat, and for a run that --fresh began.
         """
         # Which further models gave another run's answers is not compared.
-        if not self.asks_model or not self.pending or self.cell.asked_models:
+        if not self.asks_model or not self.pending or self.cell.asked_models or self.folder.repeat_number:
             return self
-        if self.folder.exists() and self.folder.read_record().fresh:
+        if self.experiment.get("fresh") or (self.folder.exists() and self.folder.read_record().fresh):
             return self
         lender, lent, keys = None, set[str](), {question.key for question in self.pending}
         for folder in map(RunFolder, sorted(self.folder.path.parent.glob(f"*-{self.spec_digest}*"))):
@@ -163,22 +164,21 @@ class PlannedCell:
         `identity` is the model that will answer the others, and was admitted; None: nobody is asked. What another model
         answered is pending.
         """
-        lender = self.lender
-        if lender is None:
+        if (lender := self.lender) is None:
             return self
         entry, answered = _answered_by_one(lender, identity)
-        # The print under which the folder knows the model that lends; None where it knows others.
-        own_print = None if self.answerer is None else self.answerer.print
-        if entry is not None and own_print is None:
-            models = read_models(self.folder)
-            equal = (key for key, model in models.items() if not model.identity.differences(entry.identity))
-            own_print = next(equal, None) if models else admit(self.folder, entry.identity, answers=0).print
-        copied = [question.key for question in self.lent if own_print and question.key in answered]
-        if copied:
+        answerer = self.answerer
+        if entry is not None and answerer is None:
+            # A folder that knows other models takes nothing.
+            with suppress(RunFolderError):
+                answerer = admit(self.folder, entry.identity, answers=self.answered)
+        copied = [question.key for question in self.lent if answerer and question.key in answered]
+        if copied and answerer:
+            self.begin()
             stored = lender.read_predictions()
             with self.folder.appending() as log:
                 for key in copied:
-                    log.append(stored[key].model_copy(update={"answered_by": own_print}))
+                    log.append(stored[key].model_copy(update={"answered_by": answerer.print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
                 environment = build_environment(self.models, {}, {}, describe_environment())
@@ -217,19 +217,28 @@ class PlannedCell:
             questions.sort(key=lambda question: draw_lot(repeat, question.key))
         return replace(self, pending=tuple(questions))
 
-    def begin(self, *, fresh: bool, keeps_items: bool) -> None:
-        """Write what the run is asked into its folder; `fresh`: it was begun by --fresh."""
-        before = self.folder.read_record() if self.folder.exists() else None
+    def begin(self) -> None:
+        """Write what the run is asked into its folder.
+
+        A run that was begun without its questions stays so. Raises `RunFolderError` where it is to hold none and holds
+        some.
+        """
+        experiment = dict(self.experiment)
+        if self.folder.exists():
+            before = self.folder.read_record()
+            if before.keeps_items and not experiment.get("keeps_items", True):
+                raise RunFolderError(
+                    f"run {self.run_id} holds its questions already, so --without-items comes too late: leave it out, "
+                    "or start another run with --fresh"
+                )
+            experiment |= {"fresh": before.fresh or experiment.get("fresh", False), "keeps_items": before.keeps_items}
         begin_run(
             self.folder,
             self.question_set,
-            fresh=fresh or (before is not None and before.fresh),
             identity=self.identity,
             cell=self.cell,
-            **self.experiment,
-            # A run that was begun without its questions stays so.
-            keeps_items=keeps_items and (before is None or before.keeps_items),
             warnings=self.warnings,
+            **experiment,
         )
 
 

@@ -63,7 +63,7 @@ class Retrieval:
 
     @cached_property
     def _cache(self) -> Path:
-        """A file of what queries found, a line of JSON each, whose name is the retriever's digest."""
+        """A file of what queries found, a line of JSON each."""
         return cache_dir() / "retrieval" / f"{digest(self.identity)}.jsonl"
 
     @cached_property
@@ -85,19 +85,15 @@ class Retrieval:
             except RunFolderError:
                 # A damaged file is made anew.
                 self._cache.unlink()
-                for query in missing:
-                    self.hits.pop((query, k), None)
         return [query for query in queries if (query, k) not in self.hits]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
         """Look up every query of the questions in one pass.
 
         `progress` is called with the number of encoded passages while an index is made; an exception that it raises
-        stops that, and what is encoded is kept. Raises `DatasetError` where a question has no translation in the
-        language of the queries.
+        stops that, and what is encoded is kept. Raises `DatasetError` as `asked` does.
         """
-        missing = self.recall(questions)
-        if missing or (questions and self.settings.query == "written"):
+        if (missing := self.recall(questions)) or (questions and self.settings.query == "written"):
             self._look_up(missing, self.settings.k, progress)
 
     def _look_up(self, queries: Sequence[str], k: int, progress: Progress | None = None) -> None:

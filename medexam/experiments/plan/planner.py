@@ -52,14 +52,15 @@ def plan_experiment(
     runs_dir: Path,
     fresh: bool = False,
     repeat: int = 0,
+    keeps_items: bool = True,
     only_look: bool = False,
 ) -> Plan:
     """Plan what running `document` under `overrides` would do: runs that exist are continued.
 
-    `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `only_look`
-    makes a plan that is not carried out: a corpus of the hub that cannot be fetched, or an encoder whose commit is
-    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`, `DatasetError`, or
-    `RunFolderError` where a run's folder holds another.
+    `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `keeps_items`
+    False leaves the questions out of the folders. `only_look` makes a plan that is not carried out: a corpus of the hub
+    that cannot be fetched, or an encoder whose commit is unknown, is a warning then, and the cell counts as a run that
+    was not begun. Raises `SpecError` and `DatasetError`.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
@@ -69,25 +70,19 @@ def plan_experiment(
         parts.setdefault((item.spec_digest, item.cell.dataset), item)
     experiment_digest = digest({"name": experiment.name, "cells": [run_digest for run_digest, _ in parts]})
     described = {"description": experiment.description, "experiment_digest": experiment_digest}
+    begun = {"fresh": fresh, "keeps_items": keeps_items}
     planned, repeats = list[PlannedCell](), list[PlannedCell]()
     for place, item in enumerate(parts.values()):
         cell, dataset = item.cell, item.cell.dataset
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
-        if folder.exists() and (record := folder.read_record()).spec_digest != item.spec_digest:
-            keys = ", ".join(differing_keys(item.identity, record.identity))
-            raise RunFolderError(
-                f"run {folder.name} was made under another spec (it differs in {keys}); "
-                "move it away, or start another run beside it with --fresh"
-            )
-        run = _begin(item, folder, {**described, "place": place})
-        planned.append(run if fresh else run.with_lender())
+        planned.append(_begin(item, folder, {**described, **begun, "place": place}).with_lender())
         numbers = range(1, repeat + 1) if item.asks_model else ()
-        repeats += [_begin(item, folder.repeat(number), described) for number in numbers]
+        repeats += [_begin(item, folder.repeat(number), described | begun) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
-    return Plan(experiment.name, (*planned, *repeats), runs_dir, fresh=fresh)
+    return Plan(experiment.name, (*planned, *repeats), runs_dir)
 
 
 def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
@@ -115,7 +110,9 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({', '.join(changed)}); "
             "restore it, or run its spec to start another run"
         )
-    described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
+    described = {
+        name: getattr(record, name) for name in ("place", "description", "experiment_digest", "fresh", "keeps_items")
+    }
     planned = _begin(replace(item, question_set=questions), folder, described)
     return Plan(record.cell.name, (planned,), folder.path.parent)
 

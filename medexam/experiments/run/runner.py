@@ -169,7 +169,7 @@ class Runner:
         if folder.shard_logs:
             folder.merge_shards()
             planned = planned.updated()
-        if planned.lender is None and not folder.repeat_number and not plan.fresh:
+        if planned.lender is None:
             planned = planned.with_lender()
             if (line := planned.lent_note) is not None:
                 print_notice(line)
@@ -182,10 +182,10 @@ class Runner:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
             # Counted now: since the plan was made, another process may have held the folder and left answers in it.
             answers = planned.answered or folder.count_answers()
-            planned = executor.admit(planned, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
+            planned = executor.admit(planned, answers, accept=plan.accept_model_change)
             info = executor.info(planned)
             planned = planned.take_lent(info.identity if info else None)
-        planned.begin(fresh=plan.fresh, keeps_items=plan.keeps_items)
+        planned.begin()
         planned = planned.in_blocks()
         # Nothing that holds the plan holds its questions any longer.
         vars(held).update(question_set=planned.question_set, pending=planned.pending)
