@@ -51,6 +51,8 @@ class PlannedCell:
     """Questions still to be asked, in the order of the data set."""
     answered: int = 0
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
+    log_bytes: int = 0
+    """Size of the folder's log when these were found in it."""
     answerer: Answerer | None = None
     """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
     further: Mapping[str, Answerer] = field(default_factory=dict)
@@ -118,12 +120,13 @@ class PlannedCell:
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
-        outcomes = self.folder.read_outcomes()
+        log_bytes, outcomes = self.folder.log_bytes, self.folder.read_outcomes()
         questions = {question.key: question for question in self.question_set.questions}
         return replace(
             self,
             pending=tuple(questions[key] for key in pending(questions, outcomes)),
             answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
+            log_bytes=log_bytes,
             lender=None,
             lent=(),
         )

@@ -166,8 +166,8 @@ class Runner:
         """Ask the cell's pending questions; return whether it was interrupted."""
         folder, plan, executor, held = planned.folder, self._plan, self._executor, planned
         # The folder is locked now; it and others may hold more than when the cell was planned.
-        if folder.shard_logs:
-            folder.merge_shards()
+        folder.merge_shards()
+        if folder.log_bytes != planned.log_bytes:
             planned = planned.updated()
         if planned.lender is None:
             planned = planned.with_lender()
@@ -180,9 +180,7 @@ class Runner:
             self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(describe_environment))
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
-            # Counted now: since the plan was made, another process may have held the folder and left answers in it.
-            answers = planned.answered or folder.count_answers()
-            planned = executor.admit(planned, answers, accept=plan.accept_model_change)
+            planned = executor.admit(planned, planned.answered, accept=plan.accept_model_change)
             info = executor.info(planned)
             planned = planned.take_lent(info.identity if info else None)
         planned.begin()
@@ -235,7 +233,7 @@ class Runner:
         try:
             await self._executor.ask(planned, self._observer, self.spending)
             changes = [] if planned.answerer is None else await self._executor.find_changes(planned)
-            answers = planned.folder.count_answers() - planned.answered if changes else 0
+            answers = planned.updated().answered - planned.answered if changes else 0
             if answers > 0 and planned.answerer is not None:
                 note_doubt(planned.folder, planned.answerer, answers, changes)
                 print_notice(

@@ -256,6 +256,12 @@ class RunFolder(WorkFolder):
         """Whether the scores of all its answers lie there."""
         return all((self.path / name).exists() for name in (PREDICTIONS, *DERIVED)) and not self.shard_logs
 
+    @property
+    def log_bytes(self) -> int:
+        """Size of `predictions.jsonl`; 0 without it."""
+        path = self.path / PREDICTIONS
+        return path.stat().st_size if path.exists() else 0
+
     def read_environment(self) -> dict[str, Any]:
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
         return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
@@ -283,18 +289,13 @@ class RunFolder(WorkFolder):
 
         Where all are wanted and they are many, each is read from the disk when it is looked at.
         """
-        path = self.path / PREDICTIONS
-        if keys is None and path.exists() and path.stat().st_size > _HELD_BYTES and not self.shard_logs:
-            return StoredPredictions(path, *self._reader())
+        if keys is None and self.log_bytes > _HELD_BYTES and not self.shard_logs:
+            return StoredPredictions(self.path / PREDICTIONS, *self._reader())
         return {each.question: each for each in self.scan_predictions() if keys is None or each.question in keys}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """Read how each question last came out, by key, in shards too."""
         return {each.question: Outcome(each.status, each.answer) for each in self.scan_predictions()}
-
-    def count_answers(self) -> int:
-        """Count the questions that are answered, or unanswered for good."""
-        return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
 
     def appending(self, file: str = PREDICTIONS) -> PredictionLog:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""

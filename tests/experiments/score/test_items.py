@@ -8,7 +8,7 @@ import pytest
 
 import medexam
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments import RunFolder, load_items
 from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec
@@ -65,6 +65,12 @@ def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_
     held = b"".join(path.read_bytes() for path in again.folder.iterdir() if path.is_file())
     assert (again.n, b"of these" in held, (again.folder / "items.parquet").exists()) == (2, False, False)
     assert load_items(RunFolder(run.folder)).questions[0].stem == "Which of these?"
+    whole = spec | {"name": "a", "dataset": {"kind": "choice", "path": str(table)}}
+    ask(whole, fresh=True)
+    (lent,) = ask(whole | {"name": "b"}, keep_items=False)
+    assert b"of these" not in (lent.folder / "predictions.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match="too late"):
+        ask(whole, keep_items=False, dataset__limit=1)
     table.unlink()
     assert medexam.load_run(run.folder).accuracy == run.accuracy
     with pytest.raises(DatasetError, match=r"own\.jsonl"):
