@@ -223,17 +223,18 @@ class PlannedCell:
     def begin(self) -> None:
         """Write what the run is asked into its folder.
 
-        A run that was begun without its questions stays so. Raises `RunFolderError` where it is to hold none and holds
-        some.
+        A run that was begun without its questions stays so. Raises `RunFolderError` where it is to hold none, and holds
+        some or has an engine that keeps them there.
         """
-        experiment = dict(self.experiment)
-        if self.folder.exists():
-            before = self.folder.read_record()
-            if before.keeps_items and not experiment.get("keeps_items", True):
-                raise RunFolderError(
-                    f"run {self.run_id} holds its questions already, so --without-items comes too late: leave it out, "
-                    "or start another run with --fresh"
-                )
+        experiment, before = dict(self.experiment), self.folder.read_record() if self.folder.exists() else None
+        keepers = [model.engine for model in self.models.values() if model.ask_engine("works_in_folder")]
+        if not experiment.get("keeps_items", True) and (keepers or (before is not None and before.keeps_items)):
+            reason = f"engine {keepers[0]} keeps them in its folder" if keepers else "it holds them already"
+            raise RunFolderError(
+                f"run {self.run_id} cannot go without its questions, because {reason}: leave --without-items out, or "
+                "start another run with --fresh and an engine that keeps none"
+            )
+        if before is not None:
             experiment |= {"fresh": before.fresh or experiment.get("fresh", False), "keeps_items": before.keeps_items}
         begin_run(
             self.folder,

@@ -69,7 +69,7 @@ def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_
     ask(whole, fresh=True)
     (lent,) = ask(whole | {"name": "b"}, keep_items=False)
     assert b"of these" not in (lent.folder / "predictions.jsonl").read_bytes()
-    with pytest.raises(RunFolderError, match="too late"):
+    with pytest.raises(RunFolderError, match="holds them already"):
         ask(whole, keep_items=False, dataset__limit=1)
     table.unlink()
     assert medexam.load_run(run.folder).accuracy == run.accuracy
