@@ -74,6 +74,7 @@ def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
             has_keys = folder.read_record().questions == record.questions
             has_items = has_keys and _read_description(folder.path / ITEMS) == json.loads(_describe(items))
         if not has_items:
+            folder.drop_derived()
             _write_items(folder.path, items)
     folder.write_record(record)
 
