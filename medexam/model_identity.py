@@ -124,11 +124,8 @@ _COMPARED = {
 
 def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> list[str]:
     if behaviour is None or other is None:
-        return (
-            []
-            if behaviour is other
-            else [f"its answers to a fixed text are {'now' if behaviour is None else 'no longer'} available"]
-        )
+        news = f"its answers to a fixed text are {'now' if behaviour is None else 'no longer'} available"
+        return [news] * (behaviour is not other)
     if behaviour.tokens != other.tokens:
         return ["its tokenizer splits a fixed text into other tokens"]
     if behaviour.logprobs and other.logprobs:

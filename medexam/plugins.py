@@ -6,7 +6,6 @@ Python is named too, `object.DIGEST:Name`, and is there while its process lives.
 """
 
 import ast
-import csv
 import hashlib
 import importlib.util
 import logging
@@ -47,8 +46,8 @@ def is_live_name(name: str) -> bool:
 @cache
 def ships(name: str, group: str) -> bool:
     """Return whether `name` is a part that comes with this package, whose spec says what it asks."""
-    points = (point for point in entry_points(group=group) if point.name == name.removeprefix(f"{group}:"))
-    return any(point.dist is not None and point.dist.name == "medexam" for point in points)
+    points = entry_points(group=group, name=name.removeprefix(f"{group}:"))
+    return any(getattr(point.dist, "name", "") == "medexam" for point in points)
 
 
 def is_own_name(name: str, group: str) -> bool:
@@ -133,9 +132,9 @@ def read_first_line(name: str, group: str) -> str | None:
         module = ast.parse(_source_file(name, place).read_bytes())
     except (SpecError, OSError, ValueError, SyntaxError):
         return None
-    function = next((node for node in module.body if getattr(node, "name", "") == attribute), None)
-    own = ast.get_docstring(function) if isinstance(function, ast.FunctionDef) else None
-    return " ".join((own or ast.get_docstring(module) or "").partition("\n\n")[0].split())
+    nodes: list[Any] = [node for node in module.body if getattr(node, "name", "") == attribute]
+    docstrings = filter(None, map(ast.get_docstring, [*nodes, module]))
+    return " ".join(next(docstrings, "").partition("\n\n")[0].split())
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:
@@ -171,8 +170,8 @@ def _find_distribution(first: Path, root: Path) -> Distribution | None:
     """Find the distribution that was installed into the folder `root` with the file; None if there is none."""
     for distribution in distributions(path=[str(root)]):
         # A project's own folder may hold metadata too; only what was installed has a record of its files.
-        record = (distribution.read_text("RECORD") or "").splitlines()
-        if first.relative_to(root).as_posix() in {row[0] for row in csv.reader(record) if row}:
+        record = distribution.read_text("RECORD") or ""
+        if first.relative_to(root).as_posix() in [line.partition(",")[0] for line in record.splitlines()]:
             return distribution
     return None
 
@@ -244,8 +243,7 @@ def _import_file(path: Path) -> ModuleType:
         return sys.modules[name]
     if name in _IMPORTED:
         for other, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if other != "__main__" and isinstance(file, str) and Path(file).resolve() in files:
+            if other != "__main__" and Path(str(getattr(module, "__file__", ""))).resolve() in files:
                 del sys.modules[other]
         for file in files:
             # Python trusts compiled code of the same size and second.

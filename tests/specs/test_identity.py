@@ -91,7 +91,7 @@ def _digest(cell: CellSpec) -> str:
         words={},
         retriever=retrieval.retriever.model_dump(mode="json") if retrieval else None,
         translations=retrieval.query_language if retrieval else None,
-        reader={"name": str(reader[0]), "revision": reader[1]} if reader else None,
+        reader={"reader": str(reader)} if reader else None,
         model={"name": cell.model.label},
     )
     return digest(known)

@@ -11,7 +11,6 @@ from command_line import medexam as command  # noqa: F401
 from dspy_examples import build_devset
 from hash_server import HashServer
 from medexam.errors import RunFolderError
-from medexam.experiments import carry_out, plan_spec
 
 
 def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, tmp_path) -> None:
@@ -23,6 +22,8 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, tmp_path) -> 
     (run,) = ask(wider)
     assert (len(asked.take()), run.n, run.id == first.id) == (18, 30, False)
     assert first.predictions.items() <= run.predictions.items()
+    ask([spec, wider | {"name": "scripted"}], program="chain_of_thought")
+    assert len(asked.take()) == 30
     (whole,) = ask(spec | {"name": "same"})
     assert (asked.take(), whole.metrics, whole.model, whole.complete) == ([], first.metrics, first.model, True)
     (fresh,) = ask(spec | {"name": "anew"}, fresh=True, limit=5)
@@ -31,14 +32,6 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, tmp_path) -> 
     assert (wider.id, len(asked.take()), wider.n) == (fresh.id, 7, 12)
     pair = ask([spec | {"name": name, "program": "few_shot"} for name in ("one", "two")])
     assert (len(asked.take()), [run.n for run in pair]) == (12, [12, 12])
-
-
-def test_a_plan_asks_nothing_that_was_answered_since(ask, spec, asked, tmp_path) -> None:
-    plan = plan_spec(spec, {}, runs_dir=tmp_path / "runs")
-    ask(spec, limit=11)
-    asked.take()
-    (run,), _, _ = carry_out(plan, progress=False)
-    assert (len(asked.take()), run.metrics.n) == (1, 12)
 
 
 def test_failures_are_not_lent(ask, spec, asked, replies) -> None:

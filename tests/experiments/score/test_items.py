@@ -60,17 +60,15 @@ def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_
     table = tmp_path / "own.jsonl"
     rows = [{"stem": f"{word} of these?", "options": ["left", "right"], "answer": "left"} for word in ("Which", "What")]
     table.write_text("\n".join(map(json.dumps, rows)))
-    (run,) = ask(spec | {"dataset": {"kind": "choice", "path": str(table)}}, keep_items=False)
-    (again,) = ask(spec | {"dataset": {"kind": "choice", "path": str(table)}})
+    own = spec | {"dataset": {"kind": "choice", "path": str(table)}}
+    ask(whole := own | {"name": "a"}, limit=1)
+    (run,) = ask(own, keep_items=False)
+    (again,) = ask(own)
     held = b"".join(path.read_bytes() for path in again.folder.iterdir() if path.is_file())
     assert (again.n, b"of these" in held, (again.folder / "items.parquet").exists()) == (2, False, False)
     assert load_items(RunFolder(run.folder)).questions[0].stem == "Which of these?"
-    whole = spec | {"name": "a", "dataset": {"kind": "choice", "path": str(table)}}
-    ask(whole, fresh=True)
-    (lent,) = ask(whole | {"name": "b"}, keep_items=False)
-    assert b"of these" not in (lent.folder / "predictions.jsonl").read_bytes()
     with pytest.raises(RunFolderError, match="holds them already"):
-        ask(whole, keep_items=False, dataset__limit=1)
+        ask(whole, keep_items=False)
     table.unlink()
     assert medexam.load_run(run.folder).accuracy == run.accuracy
     with pytest.raises(DatasetError, match=r"own\.jsonl"):

@@ -19,7 +19,6 @@ class EntailmentReader:
 
     def __init__(self, loaded: LoadedReader) -> None:
         """Take a loaded model; raises `EngineError` unless one label is `entailment` or `entailed`, in any case."""
-        self.label = loaded.weights.label
         self.batch = loaded.batch
         self._loaded = loaded
         labels = loaded.model.config.label2id
@@ -54,5 +53,5 @@ class EntailmentReader:
                 output: Any = loaded.model(**pad(tokenizer, inputs, loaded.device))
             scores[places] = torch.log_softmax(output.logits.double().cpu(), dim=1)[:, self._entailed].numpy()
         if not np.isfinite(scores).all():
-            raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
+            raise EngineError(f"{loaded.weights.label}: its logits are not numbers; its weights are damaged")
         return scores

@@ -8,6 +8,7 @@ import asyncio
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -23,9 +24,9 @@ from medexam.retrievers import Hit, load_stop_words
 from medexam.text import split_sentences
 from medexam.weights import Weights
 from medexam_companions.casimedicos.readers.entailment import EntailmentReader
-from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.loading import Task as ReaderTask
-from medexam_companions.casimedicos.readers.spans import Span, SpanReader
+from medexam_companions.casimedicos.readers.loading import load_reader
+from medexam_companions.casimedicos.readers.spans import SpanReader
 
 SPAN_READER, ENTAILMENT = (Path(__file__).with_name(f"{name}.yaml") for name in ("span_reader", "entailment"))
 """The files of its kinds."""
@@ -41,7 +42,7 @@ _WORD = re.compile(r"\w+")
 class LazyReader:
     """A reader that is loaded when it first reads, and reads for one question at a time."""
 
-    def __init__(self, weights: Weights, task: ReaderTask, make: Callable[[LoadedReader], Any]) -> None:
+    def __init__(self, weights: Weights, task: ReaderTask, make: Any) -> None:
         self.label = weights.label
         self._load = cache(lambda: make(load_reader(weights.source, task, weights.revision)))
         self._lock = Lock()
@@ -101,7 +102,7 @@ def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> P
     A prediction's reply is the span, `hits` are the passages; unanswered where no passage was found.
     """
     stem, hits = finder.asked(question).stem, list(finder.find(question))
-    spans: list[Span] = [*filter(None, reader.read([(stem, hit.passage.text) for hit in hits]))]
+    spans = [*filter(None, reader.read([(stem, hit.passage.text) for hit in hits]))]
     if not spans:
         return ProgramOutput(hits=hits)
     text = max(spans, key=lambda span: span.score).text
@@ -149,8 +150,8 @@ def _merge_hits(finder: PassageFinder, question: Question) -> list[Hit]:
     """Merge the passages of all options, each once by its best score."""
     hits = [hit for of_option in finder.find_per_option(question).values() for hit in of_option]
     best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}.values()
-    ordered = enumerate(sorted(best, key=lambda hit: -hit.score), start=1)
-    return [Hit(hit.passage, hit.score, rank) for rank, hit in ordered]
+    ordered = enumerate(sorted(best, key=lambda hit: -hit.score), 1)
+    return [replace(hit, rank=rank) for rank, hit in ordered]
 
 
 def _quote(text: str, reader: Any) -> Generation:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from medexam.errors import EngineError
 from medexam_companions.casimedicos.readers.loading import LoadedReader, pad
@@ -12,8 +12,7 @@ ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A part of a text that a reader took as the answer."""
 
     text: str
@@ -38,7 +37,7 @@ class SpanReader:
     """Whether a span without text is the answer where the model prefers none."""
 
     def __post_init__(self) -> None:
-        self.label, self.batch = self.loaded.weights.label, self.loaded.batch
+        self.batch = self.loaded.batch
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
         """Find in each (question, context) the span with the highest sum of start and end logit, over all windows.
@@ -52,19 +51,17 @@ class SpanReader:
         best_by_window: dict[int, tuple[Span, float] | None] = {}
         for places in by_length([len(window.offsets) for window in windows], self.batch):
             best_by_window |= zip(places, self._read_batch([windows[place] for place in places], pairs), strict=True)
-        spans: list[Span | None] = [None] * len(pairs)
+        spans: dict[int, Span] = {}
         no_answer: dict[int, float] = {}
         for place, window in enumerate(windows):
             if (best := best_by_window[place]) is not None:
                 span, score = best
-                earlier = spans[window.pair]
-                spans[window.pair] = span if earlier is None or span.score > earlier.score else earlier
+                spans[window.pair] = max(spans.get(window.pair, span), span, key=lambda one: one.score)
                 no_answer[window.pair] = min(no_answer.get(window.pair, score), score)
         for pair, score in no_answer.items() if self.may_be_empty else ():
-            best_span = spans[pair]
-            if best_span is not None and score > best_span.score:
+            if score > spans[pair].score:
                 spans[pair] = Span("", 0, 0, score)
-        return spans
+        return [spans.get(pair) for pair in range(len(pairs))]
 
     def _read_batch(
         self, windows: Sequence[Window], pairs: Sequence[tuple[str, str]]
@@ -88,7 +85,7 @@ class SpanReader:
         sums = (start[:, :, None] + end[:, None, :]).masked_fill(~band, -torch.inf).flatten(1)
         scores, flat = sums.max(dim=1)
         if bool(torch.isnan(sums).any()):
-            raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
+            raise EngineError(f"{loaded.weights.label}: its logits are not numbers; its weights are damaged")
         for row, (score, place) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
             if not bool(context[row].any()):
                 yield None
