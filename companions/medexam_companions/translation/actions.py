@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,7 @@ def _measure(
 
 def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
     """Ask what is pending, as every run is asked; return why it stopped early."""
+    plan = replace(plan, ways_out="or translate into another folder with --out DIR")
     return carry_out(plan, limits=Limits(failures=max_failures))[1]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.environment import list_prices
+from medexam.experiments.store.environment import RUN_WAYS_OUT, list_prices
 from medexam.experiments.store.items import describe_golds
 from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.process import background_loop
@@ -47,6 +47,8 @@ class Plan(Displayed):
     runs_dir: Path
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
+    ways_out: str = RUN_WAYS_OUT
+    """What a user may do where it may not, for the message."""
     entries: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
     """The documents that it was made of, each with what is set in it by dotted keys."""
 

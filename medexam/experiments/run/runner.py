@@ -180,7 +180,7 @@ class Runner:
             self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(describe_environment))
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
-            planned = executor.admit(planned, planned.answered, accept=plan.accept_model_change)
+            planned = executor.admit(planned, planned.answered, accept=plan.accept_model_change, ways_out=plan.ways_out)
             info = executor.info(planned)
             planned = planned.take_lent(info.identity if info else None)
         planned.begin()

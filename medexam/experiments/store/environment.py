@@ -142,6 +142,7 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
 
 
 MODELS = "models.json"
+RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
 
 
 class KnownModel(FrozenModel):
@@ -199,11 +200,12 @@ def admit(
     answers: int,
     accept: bool = False,
     file: str = MODELS,
+    ways_out: str = RUN_WAYS_OUT,
 ) -> Answerer:
     """Let a model answer in a folder that already holds `answers` of them, and return which print its answers carry.
 
     The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
-    answers, unless `accept`: then the model is noted beside the first.
+    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
     """
     models, reason = read_models(folder, file) if answers else {}, ""
     for key, entry in models.items():
@@ -216,8 +218,7 @@ def admit(
         owner = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
-            f"answers{reason}; restore the first model, or start over with --fresh (fresh=True in Python, another "
-            "folder for a translation); --accept-model-change continues a run, and every table will show it"
+            f"answers{reason}; restore the first model, {ways_out}"
         )
     models[identity.print] = KnownModel(identity=identity)
     folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
