@@ -154,8 +154,8 @@ def run(
         if settings.resume is not None:
             plan = _plan_pending(settings.resume, specs, settings)
         else:
-            begun = {"fresh": settings.fresh, "repeat": settings.repeat, "keeps_items": not settings.without_items}
-            plan = _plan(specs or [], settings, **begun)
+            start = {"fresh": settings.fresh, "repeat": settings.repeat, "keeps_items": not settings.without_items}
+            plan = _plan(specs or [], settings, **start)
     for line in plan.notes:
         print_notice(line)
     if settings.debug:

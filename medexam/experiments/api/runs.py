@@ -227,8 +227,8 @@ def run(
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
-    begun: dict[str, Any] = {"fresh": fresh, "repeat": repeat, "keeps_items": keep_items}
-    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), **begun)
+    start: dict[str, Any] = {"fresh": fresh, "repeat": repeat, "keeps_items": keep_items}
+    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), **start)
     for line in planned.notes:
         print_notice(line)
     planned = replace(planned, accept_model_change=accept_model_change)

@@ -183,9 +183,9 @@ class PlannedCell:
                 for key in copied:
                     log.append(stored[key].model_copy(update={"answered_by": answerer.print}))
             if not (self.folder.path / ENVIRONMENT).exists():
-                known = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
+                engine = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
                 environment = build_environment(self.models, {}, {}, describe_environment())
-                self.folder.write_json(ENVIRONMENT, environment | known)
+                self.folder.write_json(ENVIRONMENT, environment | engine)
         if missing := len(self.lent) - len(copied):
             print_notice(
                 f"warning: {self.run_id}: {missing:,} answers of {lender.name} are asked anew, because another model "

@@ -70,16 +70,16 @@ def plan_experiment(
         parts.setdefault((item.spec_digest, item.cell.dataset), item)
     experiment_digest = digest({"name": experiment.name, "cells": [run_digest for run_digest, _ in parts]})
     described = {"description": experiment.description, "experiment_digest": experiment_digest}
-    begun = {"fresh": fresh, "keeps_items": keeps_items}
+    start = {"fresh": fresh, "keeps_items": keeps_items}
     planned, repeats = list[PlannedCell](), list[PlannedCell]()
     for place, item in enumerate(parts.values()):
         cell, dataset = item.cell, item.cell.dataset
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
-        planned.append(_begin(item, folder, {**described, **begun, "place": place}).with_lender())
+        planned.append(_begin(item, folder, {**described, **start, "place": place}).with_lender())
         numbers = range(1, repeat + 1) if item.asks_model else ()
-        repeats += [_begin(item, folder.repeat(number), described | begun) for number in numbers]
+        repeats += [_begin(item, folder.repeat(number), described | start) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return Plan(experiment.name, (*planned, *repeats), runs_dir)

@@ -380,8 +380,8 @@ def _find_path(run: Path, runs_dir: Path) -> Path:
     if run.exists() or run == runs_dir:
         return run
     names = sorted(child.name for child in folder.iterdir() if child.is_dir()) if folder.is_dir() else []
-    begun = [name for name in names if name.startswith(run.name) or split_id(name)[1].startswith(run.name)]
-    matches = [run.name] if run.name in names else begun
+    likely = [name for name in names if name.startswith(run.name) or split_id(name)[1].startswith(run.name)]
+    matches = [run.name] if run.name in names else likely
     if len(matches) > 1:
         raise RunFolderError(
             f"{run} may be {len(matches)} runs in {folder}: {', '.join(matches[:5])}; give more of the id, or the "
