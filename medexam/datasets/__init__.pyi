@@ -1,7 +1,4 @@
 from .checking import check_exam_set as check_exam_set
-from .exam_table import FIELDS as FIELDS
-from .exam_table import SOURCE_METADATA as SOURCE_METADATA
-from .exam_table import WHOLE as WHOLE
 from .exam_table import render_record as render_record
 from .exam_table import write_exam_table as write_exam_table
 from .examples import ExampleRecord as ExampleRecord

@@ -3,6 +3,7 @@
 What is built, fetched or translated is written in this form. It knows neither keys nor golds.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,10 @@ def write_exam_table(path: Path, records: Sequence[Mapping[str, Any]], origin: s
     types = (
         dict.fromkeys(FIELDS, pa.string()) | dict.fromkeys(WHOLE, pa.int64()) | {"image": picture, "answers": answers}
     )
-    schema = pa.schema(list(types.items()), metadata={SOURCE_METADATA: origin.encode()})
+    # By which the `datasets` library knows a column of pictures.
+    hub = json.dumps({"info": {"features": {"image": {"_type": "Image"}} if with_pictures else {}}})
+    metadata = {SOURCE_METADATA: origin.encode(), b"huggingface": hub.encode()}
+    schema = pa.schema(list(types.items()), metadata=metadata)
     with whole_file(path) as draft:
         pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
 

@@ -1,14 +1,13 @@
 """`medexam compare --item-response`: which questions tell runs apart, and which keys people should look at again."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
-from medexam.tables import NONE, Table, percent
+from medexam.tables import NONE, Table, coefficient, percent
 from medexam_companions.analysis.fitting import Floats, ItemFit, fit_items
 
 SHOWN = 10
@@ -61,70 +60,6 @@ def judge_items(
     return rows
 
 
-@dataclass(frozen=True)
-class ItemResponse:
-    """The fitted model."""
-
-    fit: ItemFit
-    questions: Mapping[str, dict[str, Any]]
-    """What `judge_items` says of each."""
-    golds: Mapping[str, int]
-    name = "item_response"
-
-    def tables(self, names: Sequence[str]) -> list[Table]:  # noqa: ARG002
-        """List suspicious, useless and hard questions."""
-        rows = [
-            (
-                *(key, kind, str(self.golds[key]), str(row["suspicious"] or NONE), str(row["right"])),
-                f"{row['discrimination']:+.2f}",
-                NONE if row["standard_error"] is None else f"{row['standard_error']:.2f}",
-                percent(row["strongest"]),
-            )
-            for kind, keys in self._kinds().items()
-            for key, row in ((key, self.questions[key]) for key in keys[:SHOWN])
-        ]
-        caption = (
-            f"The first {SHOWN} of each kind; --json has all. Suspicious: all {len(strong_runs(self.fit))} strong runs "
-            "choose the same wrong option: the key may be wrong, or the question is a trap, or they are of one model. "
-            "People have to look. Useless: weak runs have them right as often as strong ones, or more often: 95 % "
-            f"interval of the discrimination under {USELESS}. Hard: the strongest run has them right less often than a "
-            "uniform choice, by the model. SE: of the discrimination. Strongest: percent, of the strongest run."
-        )
-        columns = ("Question", "Kind", "Gold", "Chosen", "Right in", "Discrimination", "SE", "Strongest")
-        return [Table("Questions to review", columns, tuple(rows), text_columns=2, caption=caption)] if rows else []
-
-    def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Write how sound the fit is, and how many questions there are of each kind."""
-        weak, kinds = len(self.fit.abilities) < FEW_RUNS, self._kinds()
-        counts = ", ".join(f"{len(kinds[kind])} {'may be' if weak else 'are'} {kind}" for kind in reversed(kinds))
-        remark = (
-            f"The fit is weak: it has {len(self.fit.abilities)} runs and needs {FEW_RUNS} or more. The lists are hints "
-            "for a review, not results."
-        )
-        return [*([remark] if weak else []), f"Of {len(self.questions)} questions, {counts}."]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build the abilities by run and all findings of each question."""
-        abilities = zip(keys, self.fit.abilities, self.fit.ability_sds, strict=True)
-        return {
-            "weak": len(self.fit.abilities) < FEW_RUNS,
-            "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
-            "strong": [keys[index] for index in strong_runs(self.fit)],
-            "questions": dict(self.questions),
-        }
-
-    def _kinds(self) -> dict[str, list[str]]:
-        """Select the questions of each kind, the lowest discrimination or the hardest first."""
-        keys = sorted(self.questions, key=lambda key: self.questions[key]["discrimination"])
-        return {
-            "suspicious": [key for key in keys if self.questions[key]["suspicious"] is not None],
-            "useless": [key for key in keys if self.questions[key]["useless"]],
-            "hard": sorted(
-                (key for key in keys if self.questions[key]["hard"]), key=lambda key: self.questions[key]["strongest"]
-            ),
-        }
-
-
 def find_item_response(compared: ComparisonScope) -> ComparisonSection:
     """Fit the model; raises `SpecError` for runs in words, and for fewer than three."""
     if not compared.benchmark.right_or_wrong:
@@ -134,11 +69,47 @@ def find_item_response(compared: ComparisonScope) -> ComparisonSection:
     right, keys = compared.scored.first, list(compared.scored.keys)
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}
-    fit = fit_items(right)
-    part = ItemResponse(
-        fit=fit,
-        questions=dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True)),
-        golds={key: compared.sets[0].golds[key].number for key in keys},
+    fit, runs, golds = fit_items(right), len(compared.folders), compared.sets[0].golds
+    found = dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True))
+    by_slope = sorted(keys, key=lambda key: found[key]["discrimination"])
+    kinds = {
+        "suspicious": [key for key in by_slope if found[key]["suspicious"] is not None],
+        "useless": [key for key in by_slope if found[key]["useless"]],
+        "hard": sorted((key for key in by_slope if found[key]["hard"]), key=lambda key: found[key]["strongest"]),
+    }
+    rows = tuple(
+        (
+            *(key, kind, str(golds[key].number), str(found[key]["suspicious"] or NONE), str(found[key]["right"])),
+            f"{found[key]['discrimination']:+.2f}",
+            coefficient(found[key]["standard_error"]),
+            percent(found[key]["strongest"]),
+        )
+        for kind, listed in kinds.items()
+        for key in listed[:SHOWN]
     )
-    names, run_keys = compared.names, compared.run_keys
-    return ComparisonSection(part.name, part.sentences(names), part.document(run_keys), part.tables(names))
+    strong, is_weak = strong_runs(fit), runs < FEW_RUNS
+    caption = (
+        f"The first {SHOWN} of each kind; --json has all. Suspicious: all {len(strong)} strong runs "
+        "choose the same wrong option: the key may be wrong, or the question is a trap, or they are of one model. "
+        "People have to look. Useless: weak runs have them right as often as strong ones, or more often: 95 % "
+        f"interval of the discrimination under {USELESS}. Hard: the strongest run has them right less often than a "
+        "uniform choice, by the model. SE: of the discrimination. Strongest: percent, of the strongest run."
+    )
+    headers = ("Question", "Kind", "Gold", "Chosen", "Right in", "Discrimination", "SE", "Strongest")
+    counts = ", ".join(f"{len(kinds[kind])} {'may be' if is_weak else 'are'} {kind}" for kind in reversed(kinds))
+    remark = (
+        f"The fit is weak: it has {runs} runs and needs {FEW_RUNS} or more. The lists are hints for a review, not "
+        "results."
+    )
+    abilities = zip(compared.run_keys, fit.abilities, fit.ability_sds, strict=True)
+    return ComparisonSection(
+        "item_response",
+        [*([remark] if is_weak else []), f"Of {len(keys)} questions, {counts}."],
+        {
+            "weak": is_weak,
+            "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
+            "strong": [compared.run_keys[run] for run in strong],
+            "questions": found,
+        },
+        [Table("Questions to review", headers, rows, text_columns=2, caption=caption)] if rows else [],
+    )

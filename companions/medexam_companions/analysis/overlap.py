@@ -50,7 +50,10 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> C
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
     keys, name = list(compared.scored.keys), Path(corpus).name
-    overlaps = count_overlaps(_as_printed(compared), corpus_texts(corpus), words or WORDS)
+    # As the first run without alteration was asked them; else as the first run was.
+    plain = next((place for place, record in enumerate(compared.records) if record.cell.dataset.alter is None), 0)
+    items = {item.key: item for item in compared.sets[plain].questions}
+    overlaps = count_overlaps([items[item.key] for item in compared.items], corpus_texts(corpus), words or WORDS)
     first = np.array([key in overlaps["shared"] for key in keys])
     second = ~first & ~np.isin(keys, overlaps["too_short"])
     side_words = SideWords(
@@ -61,21 +64,12 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> C
         cause="texts like these in its training data",
     )
     sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
-    counts = {"corpus": corpus, "questions": len(keys), **overlaps}
-    shared, short = len(counts["shared"]), len(counts["too_short"])
+    shared, short = len(overlaps["shared"]), len(overlaps["too_short"])
     summary = (
-        f"{shared:,} of {len(keys) - short:,} questions share {counts['words']} words in a row with one of the "
-        f"{counts['passages']:,} passages of {corpus}; {short:,} more have fewer words."
+        f"{shared:,} of {len(keys) - short:,} questions share {overlaps['words']} words in a row with one of the "
+        f"{overlaps['passages']:,} passages of {corpus}; {short:,} more have fewer words."
     )
-    document = {**counts, "sides": sides and sides.document}
+    document = {"corpus": corpus, "questions": len(keys), **overlaps, "sides": sides and sides.document}
     return ComparisonSection(
         "overlap", [*(sides.sentences if sides else []), summary], document, sides.tables if sides else []
     )
-
-
-def _as_printed(compared: ComparisonScope) -> list[Question]:
-    """Return the compared questions as the first run without alteration was asked them; else as the first run was."""
-    records = [folder.read_record() for folder in compared.folders]
-    first = next((place for place, record in enumerate(records) if record.cell.dataset.alter is None), 0)
-    items_by_key = {item.key: item for item in compared.sets[first].questions}
-    return [items_by_key[item.key] for item in compared.items]

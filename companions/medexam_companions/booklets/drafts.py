@@ -4,12 +4,13 @@ Drafts are made of numbered lines: lines are joined, places gathered, and drawin
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from medexam_companions.booklets.images import BookletPicture
 from medexam_companions.booklets.pages.frames import Box
-from medexam_companions.booklets.pages.hyphens import LineEnd, Vocabulary, join_lines
+from medexam_companions.booklets.pages.hyphens import Vocabulary, join_lines
 from medexam_companions.booklets.pages.layout import BookletLayout, Line
 from medexam_companions.booklets.pages.numbering import Numbered, RawQuestion
 
@@ -27,7 +28,8 @@ class Draft:
     """In the order of the booklet, by printed number."""
     boxes: tuple[Box, ...]
     """Where it stands, one box for each column or page that it runs over; none for one that was added by hand."""
-    hyphens: tuple[LineEnd, ...] = ()
+    hyphens: Sequence[Mapping[str, Any]] = ()
+    """What was done with those at the ends of its lines."""
     first_label: str = "1"
     """How the booklet labels a first option: `1`, `a` or `A`."""
     restarted: bool = False

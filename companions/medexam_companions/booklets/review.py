@@ -6,15 +6,14 @@ Doubtful questions come first. Everything is in the page itself; nothing is fetc
 import base64
 import io
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.pages.opening import OpenBooklet
-from medexam_companions.booklets.report import BuildReport
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,11 +25,11 @@ _GREYS = 16
 """Levels of grey, which print as well as all and weigh less."""
 
 
-def render_review(report: BuildReport, drafts: Sequence[Draft], booklet: OpenBooklet) -> str:
+def render_review(report: Mapping[str, Any], drafts: Sequence[Draft], booklet: OpenBooklet) -> str:
     """Render the page, in HTML."""
     doubts: defaultdict[int, list[str]] = defaultdict(list)
-    for finding in (*report.left_out, *report.suspicious):
-        doubts[finding.number].append(f"{finding.kind.replace('_', ' ')}: {finding.detail}")
+    for finding in (*report["left_out"], *report["suspicious"]):
+        doubts[finding["number"]].append(f"{finding['kind'].replace('_', ' ')}: {finding['detail']}")
     parts = {
         "To look at": [draft for draft in drafts if draft.number in doubts],
         "The others": [draft for draft in drafts if draft.number not in doubts],

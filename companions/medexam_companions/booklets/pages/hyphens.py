@@ -8,10 +8,10 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 SHORTEST_WORD = 4
 """Letters; shorter halves are prefixes or syllables more often than words."""
@@ -39,18 +39,6 @@ _PREFIXES = (
 _GREEK = frozenset({"alfa", "beta", "gamma", "delta"})
 FEWEST_BREAKS = 3
 """Words that a booklet breaks at a line's end before it is taken for one that does."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineEnd:
-    """One hyphen at the end of a line, and what was done with it."""
-
-    number: int
-    """The question's."""
-    text: str
-    """The word as it was put together."""
-    kept: bool
-    reason: str
 
 
 class Vocabulary:
@@ -86,10 +74,12 @@ def load_dictionary(language: str) -> frozenset[str]:
     return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()
 
 
-def join_lines(lines: Iterable[str], words: Vocabulary, number: int) -> tuple[str, tuple[LineEnd, ...]]:
-    """Join the lines of one paragraph of question `number`; also return what was done with hyphens at their ends."""
+def join_lines(lines: Iterable[str], words: Vocabulary, number: int) -> tuple[str, list[dict[str, Any]]]:
+    """Join the lines of one paragraph of question `number`; also return what was done with hyphens at their ends: the
+    `text` of the word as it was put together, whether the hyphen was `kept`, and the `reason`.
+    """
     text = ""
-    hyphens: list[LineEnd] = []
+    hyphens: list[dict[str, Any]] = []
     for line in lines:
         before, after = _BEFORE.search(text), _AFTER.match(line)
         if not text:
@@ -101,8 +91,9 @@ def join_lines(lines: Iterable[str], words: Vocabulary, number: int) -> tuple[st
             in_spelling, reason = decide(before.group(1), after.group(1), words)
             text = f"{text}{line}" if in_spelling else f"{text[:-1]}{line}"
             mark = "-" if in_spelling else ""
-            hyphens.append(LineEnd(number, f"{before.group(1)}{mark}{after.group(1)}", in_spelling, reason))
-    return re.sub(r" *\n\s*", "\n", text).strip(), tuple(hyphens)
+            word = f"{before.group(1)}{mark}{after.group(1)}"
+            hyphens.append({"number": number, "text": word, "kept": in_spelling, "reason": reason})
+    return re.sub(r" *\n\s*", "\n", text).strip(), hyphens
 
 
 def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
