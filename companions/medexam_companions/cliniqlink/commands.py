@@ -1,19 +1,19 @@
 """`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, write_file
+from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, settings_as_flags, write_file
 from medexam.errors import SpecError
 from medexam.experiments import Terminal, print_blocks
 from medexam.text import print_notice
-from medexam_companions.cliniqlink.container import Engine
 from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.submissions import Missing
 
+Engine = Literal["docker", "podman", "apptainer"]
 app = typer.Typer(help="Score, rank and run submissions to ClinIQLink.", no_args_is_help=True)
 DataOption = Annotated[
     Path | None,
@@ -99,32 +99,38 @@ def print_board(
         print_blocks(Terminal(), tables)
 
 
-@app.command("run")
-def run_image(
+@dataclass(frozen=True)
+class ContainerSettings:
+    """What is started, and with what."""
+
     image: Annotated[
         str, typer.Argument(metavar="IMAGE", help="An image's name, or the path of a .sif file for Apptainer.")
-    ],
+    ]
     command: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND...]", show_default=False, help="Command to run inside, instead of the image's own."
         ),
-    ] = None,
+    ] = None
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the outputs and the log.")] = Path(
         "submission"
-    ),
+    )
     engine: Annotated[
         Engine | None, typer.Option(show_default=False, help="The engine; the first that is installed by default.")
-    ] = None,
-    data: DataOption = None,
+    ] = None
+    data: DataOption = None
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A folder with weights, read-only in /models inside.")
-    ] = None,
-    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which the container is killed.")] = 60.0,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory inside, such as 64g.")] = None,
-    gpus: Annotated[str | None, typer.Option(metavar="GPUS", help="all, or numbers such as 0,1.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of the environment.")] = None,
-) -> None:
+    ] = None
+    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which the container is killed.")] = 60.0
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory inside, such as 64g.")] = None
+    gpus: Annotated[str | None, typer.Option(metavar="GPUS", help="all, or numbers such as 0,1.")] = None
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of the environment.")] = None
+
+
+@app.command("run")
+@settings_as_flags
+def run_image(settings: ContainerSettings) -> None:
     """Start a participant's container without network: questions in, outputs out; nothing is scored.
 
     Questions lie in /data without their answers, and outputs belong in /results.
@@ -132,20 +138,9 @@ def run_image(
     For example:
         medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0
     """
-    from medexam_companions.cliniqlink.container import ContainerSettings, run_submission
+    from medexam_companions.cliniqlink.container import run_submission
 
-    variables = dict(variable.partition("=")[::2] for variable in env or ())
-    if wrong := next((variable for variable in env or () if variable.find("=") < 1), None):
+    if wrong := next((variable for variable in settings.env or () if variable.find("=") < 1), None):
         raise SpecError(f"--env {wrong}: write NAME=VALUE")
-    settings = ContainerSettings(
-        image=image,
-        command=tuple(command or ()),
-        engine=engine,
-        model=model,
-        minutes=minutes,
-        memory=memory,
-        gpus=gpus,
-        variables=variables,
-    )
-    if not run_submission(settings, out, data):
+    if not run_submission(settings):
         raise typer.Exit(INCOMPLETE)

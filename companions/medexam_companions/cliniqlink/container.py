@@ -15,18 +15,18 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from medexam.datasets import find_files
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
 from medexam.text import print_notice
+from medexam_companions.cliniqlink.commands import ContainerSettings, Engine
 from medexam_companions.cliniqlink.reading import FILES, read_items
+from medexam_companions.harnesses import output_paths
 
-Engine = Literal["docker", "podman", "apptainer"]
 _PROCESSES = 4096
 """Most processes in a container."""
 _GRACE_S = 10.0
@@ -46,35 +46,14 @@ _ALWAYS = frozenset({"question", "type", "id", "source"})
 """Fields of every format; `source` names the paragraph, not its text."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContainerSettings:
-    """What is started, and with what."""
-
-    image: str
-    """An image's name, or the path of a `.sif` file for Apptainer."""
-    command: tuple[str, ...]
-    """What runs inside; empty: what the image says."""
-    engine: Engine | None
-    """None: the first that answers."""
-    model: Path | None
-    """A folder with weights, read-only in `/models`; None if the image holds them."""
-    minutes: float
-    memory: str | None
-    """Such as `64g`; None: unlimited."""
-    gpus: str | None
-    """`all`, or numbers such as `0,1`; None: no GPU."""
-    variables: Mapping[str, str]
-    """Further variables of the environment inside."""
-
-
-def run_submission(settings: ContainerSettings, out: Path, data: Path | None) -> bool:
+def run_submission(settings: ContainerSettings) -> bool:
     """Run the container into the folder `out`, with a log and an account beside it; return whether all is there.
 
     Raises `SpecError` if no engine answers, `DatasetError` if there are no questions, and `RunFolderError` if `out`
     holds something or the disk fails.
     """
-    engine = _find_engine(settings.engine)
-    files = find_files("cliniqlink", "en", data)
+    engine, out = _find_engine(settings.engine), settings.out
+    files = find_files("cliniqlink", "en", settings.data)
     if not files:
         raise DatasetError("there are no questions: name the folder of the seven files by --data")
     log, account = (out.with_name(out.name + ending) for ending in (".log", ".json"))
@@ -94,10 +73,10 @@ def run_submission(settings: ContainerSettings, out: Path, data: Path | None) ->
             code = _run(engine, settings, mounts, counts, log)
             seconds = time.monotonic() - start
         out.chmod(0o755)
-        missing = [f"{kind}.json" for kind in counts if not any(map(Path.is_file, output_paths(out, kind)))]
+        missing = [f"{kind}.json" for kind in counts if not output_paths(out, kind)]
         document = {
             "image": settings.image,
-            "command": list(settings.command),
+            "command": settings.command or [],
             "engine": engine,
             "engine_version": _call_engine(engine, "--version").stdout.strip(),
             "started_at": started.isoformat(timespec="seconds"),
@@ -107,7 +86,7 @@ def run_submission(settings: ContainerSettings, out: Path, data: Path | None) ->
             "memory": settings.memory,
             "gpus": settings.gpus,
             # By name alone, for their values may be secret.
-            "variables": sorted(settings.variables),
+            "variables": sorted(variable.partition("=")[0] for variable in settings.env or ()),
             "questions": counts,
             "missing": missing,
         }
@@ -122,11 +101,6 @@ def run_submission(settings: ContainerSettings, out: Path, data: Path | None) ->
         print_notice(f"{', '.join(missing)} missing: {'they score' if len(missing) > 1 else 'it scores'} 0")
     print_notice(f"medexam cliniqlink score {out}")
     return code == 0 and not missing
-
-
-def output_paths(folder: Path, kind: str) -> tuple[Path, Path]:
-    """Return where the outputs of a format may lie: under the name that the scorer reads, or that of the questions."""
-    return folder / f"{kind}.json", folder / FILES[kind]
 
 
 def _write_shown_questions(data: Path, folder: Path) -> dict[str, int]:
@@ -161,7 +135,7 @@ def _build_arguments(
         "EXTRA_SUBMIT_ARGS": f"--data_dir /data --output_dir /results {sizes}",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
-        **settings.variables,
+        **dict(variable.partition("=")[::2] for variable in settings.env or ()),
     }
     gpus = settings.gpus
     if engine == "apptainer":
@@ -184,7 +158,7 @@ def _build_arguments(
         *(word for bind in binds for word in ("--bind" if engine == "apptainer" else "--volume", bind)),
         *(word for variable, value in variables.items() for word in ("--env", f"{variable}={value}")),
         settings.image,
-        *settings.command,
+        *(settings.command or ()),
     ]
 
 

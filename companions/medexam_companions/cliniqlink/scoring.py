@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from statistics import fmean
 from typing import TYPE_CHECKING, get_args
 
@@ -29,31 +28,18 @@ from medexam_companions.cliniqlink.meaning import (
     load_ngram_scorer,
     read_open,
 )
+from medexam_companions.cliniqlink.reading import FILES
 
 if TYPE_CHECKING:
     from medexam_companions.cliniqlink.benchmark import ScorerEncoder
 
-FORMATS = ("true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")
+FORMATS = tuple(FILES)
 OPEN = FORMATS[3:]
 """Formats that are scored by meaning; the others by equal texts."""
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 _LAYERS = ("pieces", "sentence", "paragraph")
 _CLOSED_REASONING = re.compile(r"<think>.*?</think>", re.IGNORECASE | re.DOTALL)
 _ASSISTANT = re.compile(r"\bassistant\b", re.IGNORECASE)
-
-
-class Flaw(StrEnum):
-    """What keeps an output from being what its prompt asked for. One output may have several."""
-
-    EMPTY = "empty"
-    UNCLOSED_REASONING = "unclosed reasoning"
-    NO_VERDICT = "no verdict"
-    TRAILING_TEXT = "trailing text"
-    NOT_AN_OPTION = "not an option"
-    UNMATCHED_PIECE = "unmatched piece"
-    ECHO = "echo"
-    NO_STEP = "no step"
-    NO_EXPLANATION = "no explanation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +61,27 @@ class Answer:
         """The gold as one text."""
         return " ".join(self.gold.answers).strip()
 
-    def find_flaws(self) -> tuple[Flaw, ...]:
-        """Find the kinds of malformed output that it is of; a list item without options has none."""
+    def find_flaws(self) -> list[str]:
+        """List what keeps it from being what its prompt asked for; a list item without options has no flaw."""
         task, text = self.task, self.text
-        faults: dict[Flaw, bool] = {Flaw.EMPTY: not text, Flaw.UNCLOSED_REASONING: "<think>" in text.lower()}
+        flaws = {"empty": not text, "unclosed reasoning": "<think>" in text.lower()}
         match task.group:
             case "true_false":
                 word, trailing = closed.read_verdict(text)
-                faults |= {Flaw.NO_VERDICT: word is None, Flaw.TRAILING_TEXT: trailing}
+                flaws |= {"no verdict": word is None, "trailing text": trailing}
             case "multiple_choice":
                 is_right = closed.match_choice(task.options, self.expected, text) == "full"
-                faults[Flaw.NOT_AN_OPTION] = not is_right and not closed.is_option(task.options, text)
+                flaws["not an option"] = not is_right and not closed.is_option(task.options, text)
             case "list" if not task.options:
-                return ()
+                return []
             case "list":
-                faults[Flaw.UNMATCHED_PIECE] = closed.read_list(task.options, self.gold.answers, text).malformed
+                flaws["unmatched piece"] = closed.read_list(task.options, self.gold.answers, text).malformed
             case _:
                 answer = read_open(task, self.gold, text)
-                faults[Flaw.ECHO] = answer.is_echo
+                flaws["echo"] = answer.is_echo
                 if task.group == "multi_hop_inverse":
-                    faults |= {Flaw.NO_STEP: answer.step is None, Flaw.NO_EXPLANATION: not answer.has_marker}
-        return tuple(flaw for flaw, is_there in faults.items() if is_there)
+                    flaws |= {"no step": answer.step is None, "no explanation": not answer.has_marker}
+        return [flaw for flaw, is_there in flaws.items() if is_there]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
 from medexam.tables import NONE, Table, percent
 from medexam.text import print_notice
-from medexam_companions.cliniqlink.container import output_paths
-from medexam_companions.cliniqlink.reading import FILES
-from medexam_companions.harnesses import take_files
+from medexam_companions.harnesses import is_submission, take_files
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]
@@ -49,7 +47,12 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     `SpecError` if there is no submission, or if a run is of another benchmark, and `DatasetError` if files cannot be
     read or matched.
     """
-    by_path = {path: [path] if _is_submission(path) else list(filter(_is_submission, _folders(path))) for path in paths}
+    by_path = {
+        path: list(
+            filter(is_submission, [path] if is_submission(path) or not path.is_dir() else sorted(path.iterdir()))
+        )
+        for path in paths
+    }
     folders = [folder for inside in by_path.values() for folder in inside]
     runs: list[tuple[str, StoredRun]] = []
     if folders:
@@ -63,15 +66,6 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     if not runs:
         raise SpecError(f"{paths[0]} holds no submission: give a folder with true_false.json and the others")
     return [_score(name, run, missing) for name, run in runs]
-
-
-def _folders(path: Path) -> list[Path]:
-    return sorted(path.iterdir()) if path.is_dir() else []
-
-
-def _is_submission(path: Path) -> bool:
-    """Return whether `path` is a folder with an output of a format."""
-    return path.is_dir() and any(output.is_file() for kind in FILES for output in output_paths(path, kind))
 
 
 def _name_run(run: StoredRun) -> str:

@@ -21,10 +21,11 @@ _EXPECTED = ("correct_answer", "answer", "incorrect_explanation", "incorrect_rea
 
 def is_submission(path: Path) -> bool:
     """Return whether `path` is a folder with an output of a format."""
-    return path.is_dir() and any(_outputs(path, group) for group in _FORMATS)
+    return path.is_dir() and any(output_paths(path, group) for group in _FORMATS)
 
 
-def _outputs(folder: Path, group: str) -> list[Path]:
+def output_paths(folder: Path, group: str) -> list[Path]:
+    """List the files with outputs of a format: by the name that the scorer reads, or that of the questions."""
     names = dict.fromkeys((f"{group}.json", _OTHER_NAMES.get(group, f"{group}.json")))
     return [folder / name for name in names if (folder / name).is_file()]
 
@@ -35,7 +36,7 @@ def read_submission(folder: Path) -> Results:
     files: list[Path] = []
     notes: list[str] = []
     for group in _FORMATS:
-        paths = _outputs(folder, group)
+        paths = output_paths(folder, group)
         if len(paths) > 1:
             raise ResultsError(f"{folder}: {paths[0].name} and {paths[1].name} are of one format: leave one out")
         if not paths:
