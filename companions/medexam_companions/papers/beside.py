@@ -1,55 +1,56 @@
 """A table of ours beside the one that a paper prints: the same rows and columns, and the differences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medexam.experiments import Block, Plot, StoredRun
 from medexam.tables import NONE, Table
-from medexam_companions.papers.paper import Grid
+from medexam_companions.papers.paper import Grid, PaperEntry
 from medexam_companions.papers.paper_tables import DIFFERENCE, EQUAL, PAPER
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Counted figures and the paper's."""
+class Product:
+    """A table or figure as it came out."""
 
-    title: str
-    own_grid: Grid
-    paper_grid: Grid | None
-    """None if the paper prints no numbers."""
-    arxiv: str
+    entry: PaperEntry
+    blocks: Sequence[Block]
+    """Tables, and what a reader should know of them."""
+    document: Any
+    """The same, JSON-ready."""
+    pictures: Sequence[Plot] = ()
+    runs: Sequence[StoredRun] = ()
+    """Those that it was made from; empty for what describes a data set."""
 
-    @property
-    def table(self) -> Table:
-        """Each row of ours with the paper's and the differences below it, where they are not the same."""
-        rows: list[tuple[str, ...]] = []
-        for row in self._rows():
-            rows.append((row["row"], *map(_text, row["values"])))
-            differences = row["differences"]
-            signs = [EQUAL if difference == 0 else _text(difference, "+") for difference in differences]
-            if set(differences) <= {None, 0}:
-                rows += [(f"  {PAPER}", *signs)] * any(figure is not None for figure in row["published"])
-                continue
-            rows += [(f"  {PAPER}", *map(_text, row["published"])), (f"  {DIFFERENCE}", *signs)]
-        caption = f"Paper: the figures of the paper (arXiv {self.arxiv}). {EQUAL}: the same."
-        caption = caption if self.paper_grid is not None else ""
-        return Table(self.title, ("", *self.own_grid.columns), tuple(rows), caption=caption)
 
-    def document(self) -> dict[str, Any]:
-        """Build a row for each of ours, JSON-ready."""
-        columns = list(self.own_grid.columns)
-        return {"title": self.title, "arxiv": self.arxiv, "columns": columns, "rows": self._rows()}
+def set_beside(
+    entry: PaperEntry, grid: Grid, title: str = "", note: str = "", *, printed: Grid | None = None, **further: Any
+) -> Product:
+    """Set counted figures beside the paper's, `printed` or those of the entry, and the differences if they differ.
 
-    def _rows(self) -> list[dict[str, Any]]:
-        rows, grid = [], self.paper_grid or Grid(columns=(), rows={})
-        for name, own_figures in self.own_grid.rows.items():
-            paper_figures = [grid.figure(name, column) for column in self.own_grid.columns]
-            differences = [
-                None if own is None or paper is None else round(own - paper, 6) + 0.0
-                for own, paper in zip(own_figures, paper_figures, strict=True)
-            ]
-            figures = {"values": list(own_figures), "published": paper_figures, "differences": differences}
-            rows.append({"row": name, **figures})
-        return rows
+    The caption ends with `note`, and the document with what is given `further`.
+    """
+    printed, title = printed or entry.figures, title or entry.heading
+    paper_grid = printed or Grid(columns=(), rows={})
+    rows, lines = [], list[tuple[str, ...]]()
+    for name, figures in grid.rows.items():
+        published = [paper_grid.figure(name, column) for column in grid.columns]
+        differences = [
+            None if own is None or paper is None else round(own - paper, 6) + 0.0
+            for own, paper in zip(figures, published, strict=True)
+        ]
+        rows.append({"row": name, "values": list(figures), "published": published, "differences": differences})
+        signs = [EQUAL if difference == 0 else _text(difference, "+") for difference in differences]
+        lines.append((name, *map(_text, figures)))
+        if {*differences} <= {None, 0}:
+            lines += [(f"  {PAPER}", *signs)] * any(figure is not None for figure in published)
+        else:
+            lines += [(f"  {PAPER}", *map(_text, published)), (f"  {DIFFERENCE}", *signs)]
+    source = f"Paper: the figures of the paper (arXiv {entry.paper.arxiv}). {EQUAL}: the same." if printed else ""
+    table = Table(title, ("", *grid.columns), tuple(lines), caption=f"{source} {note}".strip())
+    document = {"title": title, "arxiv": entry.paper.arxiv, "columns": list(grid.columns), "rows": rows, **further}
+    return Product(entry, [table], document)
 
 
 def _text(figure: float | None, sign: str = "") -> str:

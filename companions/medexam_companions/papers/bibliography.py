@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -24,12 +24,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB = "https://huggingface.co/"
 
 
-class Reference(NamedTuple):
-    """One entry of a bibliography."""
-
-    key: str
-    text: str
-    """The entry as BibTeX, or a comment about what has no known reference; then `key` is the comment."""
+Reference = tuple[str, str]
+"""One entry: its key, and its text as BibTeX; twice the comment about what has no known reference."""
 
 
 class Bibliography:
@@ -172,13 +168,13 @@ def _reference(key: str, fields: Mapping[str, Any]) -> Reference:
         # BibTeX writes small letters in titles otherwise, in names such as HEAD-QA too.
         printed_fields["title"] = f"{{{_escape(printed_fields['title'])}}}"
     lines = (f"  {name} = {{{value}}}," for name, value in printed_fields.items())
-    return Reference(key, "\n".join([f"@{fields['type']}{{{key},", *lines, "}"]))
+    return key, "\n".join([f"@{fields['type']}{{{key},", *lines, "}"])
 
 
 def _comment(what: str) -> Reference:
     # A newline would end the comment, and an @ would open an entry.
     line = " ".join(f"% no known reference: {what}".replace("@", " at ").split())
-    return Reference(line, line)
+    return line, line
 
 
 def _hub_fields(hub_id: str | None) -> dict[str, str]:

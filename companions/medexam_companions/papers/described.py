@@ -1,19 +1,12 @@
 """Tables and figures that describe a data set or a corpus: made from files, without a model that answers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import replace
+from statistics import fmean
 from typing import Any, Literal, cast
 
 from medexam.errors import SpecError
-from medexam.experiments import (
-    Block,
-    Plot,
-    Statistics,
-    StoredRun,
-    compute_statistics,
-    lengths_table,
-)
+from medexam.experiments import Plot, Statistics, compute_statistics, lengths_table
 from medexam.files import cache_dir
 from medexam.measures import find_benchmark
 from medexam.questions import Discipline, Question
@@ -21,10 +14,10 @@ from medexam.retrievers import DenseRetriever, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec, validate
 from medexam.tables import Table
 from medexam_companions.casimedicos import compute_explanation_statistics
-from medexam_companions.papers.beside import Beside
+from medexam_companions.papers.beside import Product, set_beside
 from medexam_companions.papers.maps import make_map
 from medexam_companions.papers.paper import Grid, PaperEntry
-from medexam_companions.papers.tokens import measure_tokens
+from medexam_companions.papers.tokens import count_tokens
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,
@@ -37,20 +30,6 @@ ACRONYMS = {
 """The papers' names of the exams."""
 TOTAL = "Total"
 SPLITS = ("train", "dev", "test")
-
-
-@dataclass(frozen=True)
-class Product:
-    """A table or figure as it came out."""
-
-    entry: PaperEntry
-    blocks: Sequence[Block]
-    """Tables, and what a reader should know of them."""
-    document: Any
-    """The same, JSON-ready."""
-    pictures: Sequence[Plot] = ()
-    runs: Sequence[StoredRun] = ()
-    """Those that it was made from; empty for what describes a data set."""
 
 
 def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str], None]) -> Product:
@@ -68,23 +47,14 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
     if shows == "map":
         return _map(entry, spec, validate(RetrieverSpec, parts["retriever"]), say)
     title = f"{entry.heading} · {spec.label}"
-    if shows in _OF_DOCUMENTS:
-        comparison = Beside(title, _OF_DOCUMENTS[shows](spec), entry.figures, entry.paper.arxiv)
-        specialties = compute_explanation_statistics(spec).specialties if shows == "documents" else {}
-        if not specialties:
-            return Product(entry, [comparison.table], comparison.document())
-        name, count = next(iter(specialties.items()))
-        top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
-        document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
-        return Product(entry, [comparison.table, top], document)
+    if shows in ("documents", "sentences"):
+        return _describe_explanations(entry, title, spec)
     items = find_benchmark(spec).load(spec)
     if shows == "tokens":
-        comparison = Beside(title, tokens(items.questions), entry.figures, entry.paper.arxiv)
-        return Product(entry, [comparison.table], comparison.document())
+        return set_beside(entry, tokens(items.questions), title)
     statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
     if shows in _OF_EXAMS:
-        comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
-        return Product(entry, [comparison.table], comparison.document())
+        return set_beside(entry, _OF_EXAMS[shows](statistics), title)
     facet: Literal["year", "discipline"] = "discipline" if shows == "question_lengths_by_discipline" else "year"
     table = lengths_table(statistics, facet)
     return Product(entry, [table], statistics, [_plot_lengths(shows, statistics, facet)])
@@ -121,12 +91,11 @@ def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say:
     planned = plan_retriever(retriever)
     say(f"encode {planned.size:,} passages, unless their index is there ...")
     folder = cast(DenseRetriever, planned.open(cache_dir())).folder
-    corpus_map = make_map(folder, dataset, say)
-    rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
-    rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
-    table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2, caption=corpus_map.caption)
-    picture = corpus_map.plot(entry.item.part)
-    return Product(entry, [table], corpus_map.document(), [picture])
+    picture, document = make_map(folder, dataset, entry.item.part, say)
+    counts = {"passages": document["passages"]["by_source"], "questions": document["questions"]["by_discipline"]}
+    rows = [(drawn, group, f"{count:,}") for drawn, groups in counts.items() for group, count in groups.items()]
+    table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2, caption=picture.caption)
+    return Product(entry, [table], document, [picture])
 
 
 def questions_by_year(statistics: Statistics) -> Grid:
@@ -154,36 +123,30 @@ def questions_by_split(statistics: Statistics) -> Grid:
 
 def tokens(questions: Sequence[Question]) -> Grid:
     """Count the tokens of the longest and of the mean question and answer of each discipline."""
-    members = {
-        name: [question for question in questions if question.exam.discipline == discipline.value]
-        for name, discipline in ACRONYMS.items()
-    }
-    counts = {name: measure_tokens(asked) for name, asked in members.items() if asked}
-    return Grid(
-        columns=("Longest question", "Mean question", "Longest answer", "Mean answer"),
-        rows={
-            name: (each.longest_question, round(each.mean_question, 2), each.longest_answer, round(each.mean_answer, 2))
-            for name, each in counts.items()
-        },
-    )
+    rows = {}
+    for name, discipline in ACRONYMS.items():
+        asked = [question for question in questions if question.exam.discipline == discipline.value]
+        texts = ([each.stem for each in asked], [option.text for each in asked for option in each.options])
+        counts = [list(map(count_tokens, side)) for side in texts]
+        if asked:
+            rows[name] = tuple(figure for side in counts for figure in (max(side), round(fmean(side), 2)))
+    return Grid(columns=("Longest question", "Mean question", "Longest answer", "Mean answer"), rows=rows)
 
 
-def documents(spec: DatasetSpec) -> Grid:
-    """Count the documents and words of explained questions."""
-    statistics = compute_explanation_statistics(spec)
-    row = (statistics.documents, statistics.words, round(statistics.words_per_document))
-    return Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
+def _describe_explanations(entry: PaperEntry, title: str, spec: DatasetSpec) -> Product:
+    """Count the documents and words of explained questions, or the percent of explanations by number of sentences."""
+    found = compute_explanation_statistics(spec)
+    if entry.item.shows == "sentences":
+        rows = {name: (round(share, 2),) for name, share in found.sentences.items()}
+        return set_beside(entry, Grid(columns=("CasiMedicos",), rows=rows), title)
+    row = (found.documents, found.words, round(found.words_per_document))
+    grid = Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
+    if not found.specialties:
+        return set_beside(entry, grid, title)
+    name, count = next(iter(found.specialties.items()))
+    product = set_beside(entry, grid, title, top_specialty={"name": name, "documents": count})
+    top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
+    return replace(product, blocks=[*product.blocks, top])
 
 
-def sentences(spec: DatasetSpec) -> Grid:
-    """Return the percent of the explanations by their number of sentences."""
-    shares = compute_explanation_statistics(spec).sentences
-    return Grid(columns=("CasiMedicos",), rows={name: (round(share, 2),) for name, share in shares.items()})
-
-
-_OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = MappingProxyType(
-    {"questions": questions_by_year, "splits": questions_by_split}
-)
-_OF_DOCUMENTS: Mapping[str, Callable[[DatasetSpec], Grid]] = MappingProxyType(
-    {"documents": documents, "sentences": sentences}
-)
+_OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = {"questions": questions_by_year, "splits": questions_by_split}

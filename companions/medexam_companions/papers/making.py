@@ -1,6 +1,7 @@
 """Making one table or figure of a paper: asking what it needs, then ours beside theirs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from medexam.errors import SpecError
 from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, table_runs
 from medexam.measures import matrices
 from medexam.specs import build_cells, load_document
-from medexam_companions.papers.beside import Beside
-from medexam_companions.papers.described import Product, describe
+from medexam_companions.papers.beside import Product, set_beside
+from medexam_companions.papers.described import describe
 from medexam_companions.papers.paper import Grid, PaperEntry
 from medexam_companions.papers.paper_tables import PaperReport
 from medexam_companions.papers.round_trip import make_round_trip
@@ -86,14 +87,13 @@ def _arrange(entry: PaperEntry, runs: Sequence[StoredRun]) -> Product:
         by_year = [table for table in matrices(runs[0].benchmark, table_runs(runs)) if table.headers[0] == "Year"]
         return Product(entry, by_year, Report(runs).document(), [] if plot is None else [plot], runs)
     if entry.item.shows == "correlation":
-        comparison = _correlate(entry, runs)
-        return Product(entry, [comparison.table], comparison.document(), (), runs)
+        return replace(_correlate(entry, runs), runs=runs)
     tables = tuple(table for table in entry.paper.tables if table.number == entry.number)
     report = PaperReport(entry.paper.model_copy(update={"tables": tables}), runs) if tables else Report(runs)
     return Product(entry, report.blocks(), report.document(), (), runs)
 
 
-def _correlate(entry: PaperEntry, runs: Sequence[StoredRun]) -> Beside:
+def _correlate(entry: PaperEntry, runs: Sequence[StoredRun]) -> Product:
     """Build the table of how each run's best passage's score correlates with being right, beside the paper's one r."""
     rows: dict[str, tuple[float | None, ...]] = {}
     for run in runs:
@@ -102,4 +102,4 @@ def _correlate(entry: PaperEntry, runs: Sequence[StoredRun]) -> Beside:
         rows[f"{run.model or run.program} {run.record.cell.dataset.language}"] = (r,)
     (printed,) = entry.item.printed.rows.values() if entry.item.printed is not None else ((None,),)
     paper_grid = Grid(columns=("r",), rows=dict.fromkeys(rows, printed))
-    return Beside(entry.heading, Grid(columns=("r",), rows=rows), paper_grid, entry.paper.arxiv)
+    return set_beside(entry, Grid(columns=("r",), rows=rows), printed=paper_grid)

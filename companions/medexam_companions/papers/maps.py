@@ -6,8 +6,7 @@ It draws figures 9 to 11 of HEAD-QA v2 with UMAP and matplotlib, which come with
 import importlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,8 +16,8 @@ import numpy as np
 from medexam import MedExamError
 from medexam.datasets import load_exam_set
 from medexam.experiments import Plot
-from medexam.questions import Discipline, ExamSet
-from medexam.retrievers import IndexManifest, open_index
+from medexam.questions import Discipline
+from medexam.retrievers import open_index
 from medexam.specs import DatasetSpec
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.float32]
     Density = NDArray[np.float64]
+    Groups = dict[str, Places]
 
 MapPart = Literal["sources", "density", "questions"]
 """A picture: passages by source, the density of all passages, or questions by discipline over that density."""
@@ -61,72 +61,8 @@ CHARACTER, HANDLE, LEGEND_ROW = 0.068, 0.7, 0.2
 """Inches of an entry of a legend: a character of its text, what stands before the text, and its height."""
 
 
-@dataclass(frozen=True)
-class PlacedGroups:
-    """Points of the map and the group of each."""
-
-    places: "Places"
-    """`[n, 2]`; row i is point i."""
-    groups: tuple[str, ...]
-    """Item i is the group of point i."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Group -> its points; the largest group first, equal ones by name."""
-        return dict(sorted(Counter(self.groups).items(), key=lambda item: (-item[1], item[0])))
-
-    def of(self, name: str) -> "Places":
-        """Return the places of a group's points, `[m, 2]`."""
-        places: Places = self.places[np.array(self.groups, dtype=object) == name]
-        return places
-
-
-@dataclass(frozen=True)
-class CorpusMap:
-    """Passages by source and questions by discipline, on one plane."""
-
-    folder: Path
-    """The index folder."""
-    manifest: IndexManifest
-    exam: ExamSet
-    passages: PlacedGroups
-    """Those that the projection was fitted to, by source."""
-    questions: PlacedGroups
-    """By discipline."""
-    trustworthiness: float
-    """Of the passages' places, from 0 to 1, which is best."""
-
-    def document(self) -> dict[str, Any]:
-        """Return what the map shows and how it was made, JSON-ready."""
-        return {
-            "index": {"folder": str(self.folder.resolve()), "digest": self.manifest.digest},
-            "corpus": self.manifest.corpus.name,
-            "encoder": self.manifest.encoder.label,
-            "passages": {"drawn": len(self.passages.groups), "by_source": self.passages.counts},
-            "dataset": self.exam.name,
-            "language": self.exam.language,
-            "questions": {"drawn": len(self.questions.groups), "by_discipline": self.questions.counts},
-            "umap": {**UMAP_SETTINGS, "seed": SEED},
-            "trustworthiness": self.trustworthiness,
-        }
-
-    @property
-    def caption(self) -> str:
-        """What is drawn, in a sentence."""
-        corpus, exam = self.manifest.corpus, self.exam
-        return (
-            f"{corpus.count:,} passages of {corpus.name} and {len(self.questions.groups):,} questions of {exam.name} "
-            f"({exam.language}) as {self.manifest.encoder.label} places them; UMAP by cosine, trustworthiness "
-            f"{self.trustworthiness:.2f}; contours hold 50 % and 90 % of a group."
-        )
-
-    def plot(self, part: MapPart) -> Plot:
-        """Return one of the pictures."""
-        return Plot(f"map_{part}", self.caption, (PANEL, PANEL), partial(_draw, corpus_map=self, part=part))
-
-
-def make_map(folder: Path, spec: DatasetSpec, say: Callable[[str], None]) -> CorpusMap:
-    """Place an index's passages and an exam's questions on one plane.
+def make_map(folder: Path, spec: DatasetSpec, part: MapPart, say: Callable[[str], None]) -> tuple[Plot, dict[str, Any]]:
+    """Place an index's passages and an exam's questions on one plane; return a picture, and what it shows.
 
     UMAP is fitted to the passages. The stem of each question that `spec` selects goes through the query side of the
     index's own encoder and is projected among them. The same index and questions give the same map. `say` gets a line
@@ -141,21 +77,40 @@ def make_map(folder: Path, spec: DatasetSpec, say: Callable[[str], None]) -> Cor
         raise MedExamError(
             f"{folder}: {len(rows)} passages are too few for a map, which needs {LEAST}; index a larger corpus"
         )
-    exam = load_exam_set(spec)
+    exam, manifest = load_exam_set(spec), retriever.manifest
     stems = [question.stem for question in exam.questions]
-    say(f"encode {len(stems):,} questions with {retriever.manifest.encoder.label} ...")
+    say(f"encode {len(stems):,} questions with {manifest.encoder.label} ...")
     queries = retriever.encoder.encode_queries(stems)
     say(f"fit {len(rows):,} passages ...")
     vectors = retriever.vectors_of(rows)
     umap = fit_projection(vectors, SEED)
-    return CorpusMap(
-        folder,
-        retriever.manifest,
-        exam,
-        PlacedGroups(umap.embedding_, tuple(passage.source for passage in retriever.passages_of(rows))),
-        PlacedGroups(umap.transform(queries), tuple(question.exam.discipline for question in exam.questions)),
-        measure_trust(vectors, umap.embedding_, SEED),
+    passages = _group(umap.embedding_, [passage.source for passage in retriever.passages_of(rows)])
+    questions = _group(umap.transform(queries), [question.exam.discipline for question in exam.questions])
+    trust = measure_trust(vectors, umap.embedding_, SEED)
+    by_source, by_discipline = ({name: len(each) for name, each in side.items()} for side in (passages, questions))
+    document = {
+        "index": {"folder": str(folder.resolve()), "digest": manifest.digest},
+        "corpus": manifest.corpus.name,
+        "encoder": manifest.encoder.label,
+        "passages": {"drawn": len(rows), "by_source": by_source},
+        "dataset": exam.name,
+        "language": exam.language,
+        "questions": {"drawn": len(stems), "by_discipline": by_discipline},
+        "umap": {**UMAP_SETTINGS, "seed": SEED},
+        "trustworthiness": trust,
+    }
+    caption = (
+        f"{manifest.corpus.count:,} passages of {manifest.corpus.name} and {len(stems):,} questions of {exam.name} "
+        f"({exam.language}) as {manifest.encoder.label} places them; UMAP by cosine, trustworthiness "
+        f"{trust:.2f}; contours hold 50 % and 90 % of a group."
     )
+    return Plot(f"map_{part}", caption, (PANEL, PANEL), partial(_draw, _View(passages, questions), part)), document
+
+
+def _group(places: "Places", names: Sequence[str]) -> "Groups":
+    """Map each group to the places of its points, `[m, 2]`; the largest group first, equal ones by name."""
+    counts, labels = Counter(names), np.array(names, dtype=object)
+    return {name: places[labels == name] for name in sorted(counts, key=lambda name: (-counts[name], name))}
 
 
 def fit_projection(vectors: "NDArray[np.float32]", seed: int) -> Any:
@@ -186,10 +141,12 @@ def measure_trust(vectors: "NDArray[np.float32]", places: "Places", seed: int) -
 
 
 class _View:
-    """The part of the plane that every picture shows, as a grid of square cells."""
+    """What a picture shows: passages by source and questions by discipline, over a grid of square cells."""
 
-    def __init__(self, corpus_map: CorpusMap) -> None:
-        places = np.concatenate([corpus_map.passages.places, corpus_map.questions.places])
+    def __init__(self, passages: "Groups", questions: "Groups") -> None:
+        self.passages, self.questions = passages, questions
+        every_passage = np.concatenate([*passages.values()])
+        places = np.concatenate([every_passage, *questions.values()])
         margin = 0.04 * (places.max(axis=0) - places.min(axis=0)).max()
         self.low, self.high = places.min(axis=0) - margin, places.max(axis=0) + margin
         sides = self.high - self.low
@@ -198,7 +155,7 @@ class _View:
         self.edges = [np.linspace(low, high, count + 1) for low, high, count in ends]
         self.centres = [(edges[1:] + edges[:-1]) / 2 for edges in self.edges]
         self.ratio = float(sides[1] / sides[0])
-        self.passages = self.density(corpus_map.passages.places)
+        self.whole = self.density(every_passage)
 
     def density(self, places: "Places") -> "Density":
         """Compute a round Gaussian kernel density of places on the grid, `[y, x]`, which sums to 1."""
@@ -213,14 +170,13 @@ class _View:
         return density
 
 
-def _draw(figure: Any, corpus_map: CorpusMap, part: MapPart) -> None:
+def _draw(view: _View, part: MapPart, figure: Any) -> None:
     """Draw a picture on an empty figure, with its legend below, where it hides no point."""
-    view, axes = _View(corpus_map), figure.subplots()
-    _PICTURES[part](axes, corpus_map, view)
+    axes, (title, paint) = figure.subplots(), _PICTURES[part]
+    paint(axes, view)
     axes.set(xlim=(view.low[0], view.high[0]), ylim=(view.low[1], view.high[1]), xticks=[], yticks=[])
     axes.set_aspect("equal", anchor="N")
-    title = {"sources": "passages by source", "density": "all passages", "questions": "questions by discipline"}
-    axes.set_title(title[part], loc="left")
+    axes.set_title(title, loc="left")
     labels = axes.get_legend_handles_labels()[1]
     columns = max(1, min(len(labels), int(PANEL // (HANDLE + CHARACTER * max(map(len, labels))))))
     look = {"fontsize": "small", "frameon": False, "handlelength": 3}
@@ -228,9 +184,11 @@ def _draw(figure: Any, corpus_map: CorpusMap, part: MapPart) -> None:
     figure.set_size_inches(PANEL, PANEL * view.ratio + LEGEND_ROW * -(-len(labels) // columns) + 0.5)
 
 
-def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
-    """Draw each source as a filled density between its contours."""
-    for name, places, color, line in _sources(corpus_map.passages):
+def _draw_sources(axes: Any, view: _View) -> None:
+    """Draw each source as a filled density between its contours; looks repeat behind 25 of them."""
+    hues = len(SOURCE_COLORS)
+    for place, (name, places) in enumerate(view.passages.items()):
+        color, line = SOURCE_COLORS[place % hues], SOURCE_LINES[(place + place // hues) % len(SOURCE_LINES)]
         density = view.density(places)
         levels = _levels(density)
         for level in levels:
@@ -239,47 +197,37 @@ def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
         axes.plot([], [], color=color, linestyle=line, linewidth=2, label=f"{name} ({len(places):,})")
 
 
-def _draw_density(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
+def _draw_density(axes: Any, view: _View) -> None:
     """Draw the density of all passages as a shade, with its contours."""
     _shade(axes, view)
-    axes.contour(*view.centres, view.passages, _levels(view.passages), colors="0.3", linewidths=0.8)
-    axes.plot([], [], color="0.3", linewidth=0.8, label=f"50 % and 90 % of {len(corpus_map.passages.groups):,}")
+    axes.contour(*view.centres, view.whole, _levels(view.whole), colors="0.3", linewidths=0.8)
+    axes.plot([], [], color="0.3", linewidth=0.8, label=f"50 % and 90 % of {sum(map(len, view.passages.values())):,}")
 
 
-def _draw_questions(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
+def _draw_questions(axes: Any, view: _View) -> None:
     """Draw every question as a point over the density of all passages, in an order that hides no discipline."""
     _shade(axes, view)
-    questions = corpus_map.questions
-    order = np.random.default_rng(SEED).permutation(len(questions.groups))
-    colors = np.array([DISCIPLINE_COLORS[Discipline(group)] for group in questions.groups])
+    places = np.concatenate([*view.questions.values()])
+    colors = np.array([DISCIPLINE_COLORS[Discipline(name)] for name, own in view.questions.items() for _ in own])
+    order = np.random.default_rng(SEED).permutation(len(places))
     size = min(max(12_000 / max(len(order), 1), 3.0), 20.0)
-    axes.scatter(*questions.places[order].T, s=size, c=colors[order], alpha=0.7, linewidths=0)
-    counts = questions.counts
-    for discipline in Discipline:
-        if discipline.value in counts:
-            label = f"{discipline.value} ({counts[discipline.value]:,})"
-            axes.scatter([], [], s=36, color=DISCIPLINE_COLORS[discipline], label=label)
+    axes.scatter(*places[order].T, s=size, c=colors[order], alpha=0.7, linewidths=0)
+    for discipline in (each for each in Discipline if each.value in view.questions):
+        label = f"{discipline.value} ({len(view.questions[discipline.value]):,})"
+        axes.scatter([], [], s=36, color=DISCIPLINE_COLORS[discipline], label=label)
 
 
-_PICTURES: dict[MapPart, Callable[[Any, CorpusMap, _View], None]] = {
-    "sources": _draw_sources,
-    "density": _draw_density,
-    "questions": _draw_questions,
+_PICTURES: dict[MapPart, tuple[str, Callable[[Any, _View], None]]] = {
+    "sources": ("passages by source", _draw_sources),
+    "density": ("all passages", _draw_density),
+    "questions": ("questions by discipline", _draw_questions),
 }
 
 
 def _shade(axes: Any, view: _View) -> None:
-    shade = np.sqrt(view.passages)
+    shade = np.sqrt(view.whole)
     extent = (view.low[0], view.high[0], view.low[1], view.high[1])
     axes.imshow(shade, extent=extent, origin="lower", cmap="Greys", vmin=0, vmax=1.4 * float(shade.max()))
-
-
-def _sources(passages: PlacedGroups) -> "Iterator[tuple[str, Places, str, Any]]":
-    """Yield name, places, colour and line of each source, the largest first; looks repeat behind 25 of them."""
-    hues = len(SOURCE_COLORS)
-    for place, name in enumerate(passages.counts):
-        color, line = SOURCE_COLORS[place % hues], SOURCE_LINES[(place + place // hues) % len(SOURCE_LINES)]
-        yield name, passages.of(name), color, line
 
 
 def _levels(density: "Density") -> list[float]:

@@ -6,7 +6,7 @@ difference. Runs of different data sets never share a table.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,24 +27,10 @@ LOWER_IS_BETTER = "unanswered_ratio"
 EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": printed_points}
 
 
-@dataclass(frozen=True)
-class FigureCell:
-    """A run's figure and the paper's, both as the paper's table has them: percent or points, rounded."""
-
-    value: float
-    interval: Interval | None
-    """95 %, not rounded; None if there is none."""
-    published: float | None
-    """None if the paper prints none, or none that can be compared."""
-    difference: float | None
-    """`value - published`; None if there is nothing to compare."""
-
-    @property
-    def within(self) -> bool | None:
-        """Whether the paper's figure lies within the interval; None if that cannot be said."""
-        if self.difference is None or self.interval is None or self.published is None:
-            return None
-        return self.interval[0] <= self.published <= self.interval[1]
+FigureCell = dict[str, Any]
+"""A run's figure and the paper's, percent or points, rounded as in the paper's table: `value`, its 95 % `interval`,
+`published`, the `difference` of both, and whether the interval holds the paper's (`within`); None for what is not
+known or cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +108,13 @@ class PaperTable:
             for heading, (part, measure) in self.figures.items():
                 value, interval = self._value(run, part, measure)
                 published = grid.figure(row, heading if self._by_exam else measure)
-                difference = None
+                difference = within = None
                 if value is not None and published is not None and self.paper.measures[measure].comparable:
                     # A zero is added so that what rounds to -0 has no minus.
                     difference = round(value - published, 6) + 0.0
-                cell = None if value is None else FigureCell(value, interval, published, difference)
-                cells.setdefault(id(run), {})[heading] = cell
+                    within = None if interval is None else interval[0] <= published <= interval[1]
+                cell = {"value": value, "interval": interval, "published": published, "difference": difference}
+                cells.setdefault(id(run), {})[heading] = None if value is None else cell | {"within": within}
         return cells
 
     def _value(self, run: StoredRun, part: str | None, measure: str) -> tuple[float | None, Interval | None]:
@@ -151,9 +138,9 @@ class PaperTable:
         """How the table is read, and which figures are the paper's."""
         cells = [cell for row in self.cells.values() for cell in row.values() if cell is not None]
         lines = [self.paper.legend, *(self.paper.measures[measure].legend for measure in self.layout.measures)]
-        if any(cell.published is not None for cell in cells) or self.layout.references:
+        if any(cell["published"] is not None for cell in cells) or self.layout.references:
             lines.append(f"{PAPER.capitalize()}: the figures of the paper (arXiv {self.paper.arxiv}).")
-        if any(cell.within for cell in cells):
+        if any(cell["within"] for cell in cells):
             lines.append(f"{EQUAL}: the same. {WITHIN}: the paper's figure lies within our 95 % interval.")
         names = {self.strategy(run) for run in self.runs}
         lines += [strategy.stand_in for strategy in self.layout.strategies if strategy.id in names]
@@ -210,10 +197,7 @@ class PaperTable:
                     "mixed": run.mixed,
                     "status": run.status,
                     "n": self._scored(run),
-                    "figures": {
-                        heading: cell and {**asdict(cell), "within": cell.within}
-                        for heading, cell in self.cells[id(run)].items()
-                    },
+                    "figures": self.cells[id(run)],
                 }
                 for run in self.runs
             ],
@@ -230,7 +214,7 @@ class PaperTable:
         """
         present = [run for run in runs if run is not None]
         cells = [None if run is None else self.cells[id(run)][heading] for run in runs]
-        values = [None if cell is None else cell.value for cell in cells]
+        values = [None if cell is None else cell["value"] for cell in cells]
         is_same = len({frozenset(run.record.questions) for run in present}) == 1
         if not is_same or not all(run.complete for run in present) or len({*values} - {None}) < 2:
             return []
@@ -255,12 +239,13 @@ class PaperTable:
             if run is None or cell is None:
                 yield NONE, NONE, NONE
                 continue
-            difference = NONE
-            if cell.difference is not None:
-                sign = f"{WITHIN} " if cell.within else ""
-                difference = f"{sign}{cell.difference:+.{self.paper.decimals}f}" if cell.difference else EQUAL
-            published = NONE if cell.published is None else self._print(cell.published)
-            yield f"{self._print(cell.value)}{'' if run.complete else '*'}", published, difference
+            difference, published = cell["difference"], cell["published"]
+            sign = f"{WITHIN} " if cell["within"] else ""
+            yield (
+                f"{self._print(cell['value'])}{'' if run.complete else '*'}",
+                NONE if published is None else self._print(published),
+                NONE if difference is None else f"{sign}{difference:+.{self.paper.decimals}f}" if difference else EQUAL,
+            )
         filler = NONE if self.of_models else ""
         yield NONE if run is None else f"{self._scored(run):,}", filler, filler
 

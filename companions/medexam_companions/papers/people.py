@@ -6,7 +6,6 @@ question that the data set has of that exam was asked and scored, for points of 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,43 +35,8 @@ def find_sittings() -> dict[tuple[str, int], dict[str, Any]]:
     return {(each["discipline"], each["year"]): each for each in load_exam_boards()["sittings"]}
 
 
-@dataclass(frozen=True)
-class AgainstPeople:
-    """One run's points in one whole exam, beside those of people."""
-
-    exam: str
-    """The booklet's name."""
-    discipline: str
-    year: int
-    n: int
-    """Questions that the data set has of the exam, all of them scored."""
-    points: float
-    """3 right - wrong, at most 3 n."""
-    ten_best: float
-    """The average of the ten best people, in points."""
-    pass_mark: float
-    """In points."""
-    source: str
-    """The page that states `ten_best`."""
-
-    @property
-    def margin(self) -> float:
-        """Points above the pass mark; negative below it."""
-        return round(self.points - self.pass_mark, 4)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the points reach the pass mark."""
-        return self.margin >= 0
-
-    @property
-    def label(self) -> str:
-        """What tables call the exam."""
-        return f"{self.discipline} {self.year}"
-
-    def document(self) -> dict[str, Any]:
-        """Return all of it, JSON-ready."""
-        return asdict(self) | {"margin": self.margin, "passed": self.passed}
+Row = dict[str, Any]
+"""One run's points in one whole exam, beside those of people, JSON-ready. `margin` is points above the pass mark."""
 
 
 def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], list[Table]]:
@@ -83,14 +47,14 @@ def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]],
     rows_by_run = [
         _beside_people(run, _count(run.folder, run.record.cell.dataset)) if _may_be_known(run) else [] for run in runs
     ]
-    documents = [{"against_people": [row.document() for row in rows]} if rows else {} for rows in rows_by_run]
+    documents = [{"against_people": rows} if rows else {} for rows in rows_by_run]
     pairs = [(name, row) for name, rows in zip(run_names(runs), rows_by_run, strict=True) for row in rows]
     if not pairs:
         return documents, []
     several = len(runs) > 1
     headers = ("Run",) * several + ("Exam", "n", "Points", "Ten best", "Pass mark", "Result")
     lines = tuple((name,) * several + _cells(row) for name, row in pairs)
-    best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row.passed)
+    best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row["passed"])
     caption = f"{_verdict(pairs, several=several)} {_caption()}"
     table = Table("Against people", headers, lines, best, text_columns=1 + several, caption=caption)
     return documents, [table]
@@ -122,45 +86,41 @@ def _count(folder: RunFolder, dataset: DatasetSpec) -> Mapping[Exam, int]:
     return Counter(question.exam for question in items.questions)
 
 
-def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
-    share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), []
+def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> list[Row]:
+    share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), list[Row]()
     for exam in sorted(sizes, key=lambda exam: (exam.discipline, exam.year or 0)):
         sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by.get("exam", {}).get(exam.name)
         points = None if scores is None else scores.measure("points").value
         if sitting is not None and scores is not None and scores.n == sizes[exam] and points is not None:
-            best = sitting["ten_best"]
-            rows.append(
-                AgainstPeople(
-                    exam=exam.name,
-                    discipline=exam.discipline,
-                    year=sitting["year"],
-                    n=scores.n,
-                    points=points,
-                    ten_best=best,
-                    pass_mark=round(share * best, 4),
-                    source=sitting["source"],
-                )
-            )
+            row = {"exam": exam.name, "discipline": exam.discipline, "year": sitting["year"], "n": scores.n}
+            pass_mark = round(share * sitting["ten_best"], 4)
+            margin = round(points - pass_mark, 4)
+            row |= {"points": points, "ten_best": sitting["ten_best"], "pass_mark": pass_mark}
+            rows.append(row | {"source": sitting["source"], "margin": margin, "passed": margin >= 0})
     return rows
 
 
-def _cells(row: AgainstPeople) -> tuple[str, ...]:
-    result = f"{'passed' if row.passed else 'short'} by {decimal(abs(row.margin))}"
-    return (row.label, str(row.n), decimal(row.points), decimal(row.ten_best), decimal(row.pass_mark), result)
+def _name(row: Row) -> str:
+    return "{discipline} {year}".format_map(row)
 
 
-def _verdict(pairs: Sequence[tuple[str, AgainstPeople]], *, several: bool) -> str:
+def _cells(row: Row) -> tuple[str, ...]:
+    result = f"{'passed' if row['passed'] else 'short'} by {decimal(abs(row['margin']))}"
+    return _name(row), str(row["n"]), *(decimal(row[each]) for each in ("points", "ten_best", "pass_mark")), result
+
+
+def _verdict(pairs: Sequence[tuple[str, Row]], *, several: bool) -> str:
     """Say which run passes which exam, or how much the nearest is short."""
-    name, nearest = max(pairs, key=lambda pair: pair[1].margin)
-    passes = sum(row.passed for _, row in pairs)
+    name, nearest = max(pairs, key=lambda pair: pair[1]["margin"])
+    exam, margin, passes = _name(nearest), nearest["margin"], sum(row["passed"] for _, row in pairs)
     if not passes:
         subject = "No run passes an exam" if several else "It passes no exam"
-        return f"{subject}: {name} in {nearest.label} is nearest, {decimal(-nearest.margin)} points short."
+        return f"{subject}: {name} in {exam} is nearest, {decimal(-margin)} points short."
     if len(pairs) == 1:
-        return f"It passes {nearest.label} by {decimal(nearest.margin)} points."
+        return f"It passes {exam} by {decimal(margin)} points."
     return (
-        f"{passes} of {len(pairs)} whole exams are passed; the widest margin is that of {name} in {nearest.label}, "
-        f"{decimal(nearest.margin)} points."
+        f"{passes} of {len(pairs)} whole exams are passed; the widest margin is that of {name} in {exam}, "
+        f"{decimal(margin)} points."
     )
 
 

@@ -1,16 +1,14 @@
 """Round-trip scores: questions that were translated and translated back, against the source."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from medexam.errors import DatasetError, SpecError
 from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec, validate
-from medexam_companions.papers.beside import Beside
-from medexam_companions.papers.described import Product
+from medexam_companions.papers.beside import Product, set_beside
 from medexam_companions.papers.paper import Grid, PaperEntry
-from medexam_companions.translation import BERT_MODEL, BertScore, QuestionText, render_layout, score_bleu, text_of
+from medexam_companions.translation import BERT_MODEL, BertScore, QuestionText, compare_texts, text_of
 
 
 def make_round_trip(entry: PaperEntry, overrides: Mapping[str, Any]) -> Product:
@@ -43,22 +41,13 @@ def make_round_trip(entry: PaperEntry, overrides: Mapping[str, Any]) -> Product:
     keys = [key for key in references if key in backs]
     if not keys:
         raise DatasetError(f"{entry.name}: no question of {back.label} has the key of one in the source")
-    texts, sources = ([render_layout(side[key]) for key in keys] for side in (backs, references))
-    bleu, f1 = score_bleu(texts, sources), None
-    signatures = [bleu.signature]
-    if settings["bert"]:
-        bert = BertScore(str(settings["bert"]))
-        scores = bert.score(texts, sources)
-        f1 = round(sum(scores) / len(scores), 2)
-        signatures.append(bert.signature)
-    rows = {str(settings["through"]): (round(bleu.score / 100, 2), f1)}
-    own_grid = Grid(columns=("BLEU", "BERTScore F1"), rows=rows)
-    comparison = Beside(entry.heading, own_grid, entry.figures, entry.paper.arxiv)
+    bert = BertScore(str(settings["bert"])) if settings["bert"] else None
+    bleu, f1, signatures = compare_texts([backs[key] for key in keys], [references[key] for key in keys], bert)
+    rows = {str(settings["through"]): (round(bleu / 100, 2), None if f1 is None else round(f1, 2))}
     alone = len(references) + len(backs) - 2 * len(keys)
     note = f"{len(keys):,} questions; {alone:,} are in only one of the two. {'; '.join(signatures)}."
-    table = comparison.table
-    document = {**comparison.document(), "questions": len(keys), "unpaired": alone, "signatures": signatures}
-    return Product(entry, [replace(table, caption=f"{table.caption} {note}".strip())], document)
+    grid = Grid(columns=("BLEU", "BERTScore F1"), rows=rows)
+    return set_beside(entry, grid, note=note, questions=len(keys), unpaired=alone, signatures=signatures)
 
 
 def _texts(spec: DatasetSpec) -> dict[str, QuestionText]:

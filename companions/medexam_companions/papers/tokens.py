@@ -6,11 +6,6 @@ The rules were found by counting the published data: 21 of 24 cells are the pape
 """
 
 import re
-from collections.abc import Iterable
-from statistics import fmean
-
-from medexam.frozen_model import FrozenModel
-from medexam.questions import Question
 
 _QUOTES = r"'\"”“`‘´’‚„»«"  # noqa: RUF001
 _SIGNS = r"…,:;!?¿¡()\[\]{}<>_#*&"
@@ -65,23 +60,3 @@ def _count_cuts(piece: str) -> int:
         parts += 1 + (match.start() > end)
         end = match.end()
     return parts + (end < len(piece))
-
-
-class TokenLengths(FrozenModel):
-    """How long the questions and the answers of a group are, in tokens."""
-
-    longest_question: int
-    mean_question: float
-    longest_answer: int
-    mean_answer: float
-    """Of the options, each on its own."""
-
-
-def measure_tokens(questions: Iterable[Question]) -> TokenLengths:
-    """Measure how long the stems and the options of `questions`, at least one, are."""
-    listed = list(questions)
-    stems = [count_tokens(question.stem) for question in listed]
-    options = [count_tokens(option.text) for question in listed for option in question.options]
-    return TokenLengths(
-        longest_question=max(stems), mean_question=fmean(stems), longest_answer=max(options), mean_answer=fmean(options)
-    )

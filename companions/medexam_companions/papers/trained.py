@@ -6,8 +6,7 @@ from typing import Any
 
 from medexam.errors import DatasetError, SpecError
 from medexam_companions.casimedicos import FinetuningSpec, learn, load_finetuning, pending_stages, plan_cells
-from medexam_companions.papers.beside import Beside
-from medexam_companions.papers.described import Product
+from medexam_companions.papers.beside import Product, set_beside
 from medexam_companions.papers.paper import Grid, PaperEntry
 
 AVERAGE = "Avg."
@@ -63,5 +62,4 @@ def make_trained(entry: PaperEntry, overrides: Mapping[str, Any], out: Path, say
             for name, figures in rows.items()
         },
     )
-    comparison = Beside(entry.heading, grid, entry.figures, entry.paper.arxiv)
-    return Product(entry, [comparison.table], comparison.document())
+    return set_beside(entry, grid)

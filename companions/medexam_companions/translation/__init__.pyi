@@ -3,6 +3,7 @@ from .layout import render_layout as render_layout
 from .layout import text_of as text_of
 from .scores import BERT_MODEL as BERT_MODEL
 from .scores import BertScore as BertScore
+from .scores import compare_texts as compare_texts
 from .scores import score_bleu as score_bleu
 from .selecting import select as select
 from .validity import TranslationCandidate as TranslationCandidate

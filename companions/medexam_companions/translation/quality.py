@@ -11,11 +11,11 @@ from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments import Plan
 from medexam.specs import CATALOGUE
-from medexam_companions.translation.layout import QuestionText, render_layout, text_of
+from medexam_companions.translation.layout import QuestionText, text_of
 from medexam_companions.translation.outcome import TranslationOutcome
 from medexam_companions.translation.plan import TranslationPlan, plan_texts, read_candidates
 from medexam_companions.translation.program import load_setups
-from medexam_companions.translation.scores import BertScore, score_bleu
+from medexam_companions.translation.scores import BertScore, compare_texts
 
 Texts = Mapping[str, QuestionText]
 
@@ -65,12 +65,7 @@ def _score(
         keys = [key for key in texts if key in references]
         if not keys:
             continue
-        layouts, reference_layouts = ([render_layout(side[key]) for key in keys] for side in (texts, references))
-        bleu, f1 = score_bleu(layouts, reference_layouts), None
-        signatures = [bleu.signature]
-        if bert is not None:
-            f1 = sum(bert.score(layouts, reference_layouts)) / len(keys)
-            signatures.append(bert.signature)
-        row = {"what": what, "setup": setup, "questions": len(keys), "invalid": 0, "bleu": bleu.score, "bert_f1": f1}
+        bleu, f1, signatures = compare_texts([texts[key] for key in keys], [references[key] for key in keys], bert)
+        row = {"what": what, "setup": setup, "questions": len(keys), "invalid": 0, "bleu": bleu, "bert_f1": f1}
         rows.append(row | {"signatures": signatures})
     return rows

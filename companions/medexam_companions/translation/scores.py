@@ -1,11 +1,10 @@
 """How near texts are to others: BLEU by sacrebleu and BERTScore by bert-score, each with what tells it apart.
 
-Both come with the extra `companions`. They see texts alone; which texts are compared is for others to say.
+Both come with the extra `companions`. Which texts are compared is for others to say.
 """
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,31 +12,26 @@ from typing import Any
 from medexam import MedExamError
 from medexam.errors import EngineError
 from medexam.weights import fingerprint_folder, resolve_commit
+from medexam_companions.translation.layout import QuestionText, render_layout
 
 BERT_MODEL = "bert-base-multilingual-cased"
 """The library's own choice for languages other than English and Chinese, Spanish among them."""
 _EXTRA = "pip install 'medexam[companions]'"
 
 
-@dataclass(frozen=True)
-class Bleu:
-    """Corpus BLEU of several texts."""
+def score_bleu(texts: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Score `texts`, at least one, by corpus BLEU against one reference each, from 0 to 100.
 
-    score: float
-    """From 0 to 100."""
-    signature: str
-    """What sacrebleu says of tokenizer, smoothing and version, so that others can compute the same."""
-
-
-def score_bleu(texts: Sequence[str], references: Sequence[str]) -> Bleu:
-    """Score `texts`, at least one, by BLEU against one reference each; raises `MedExamError` without sacrebleu."""
+    Return it with what sacrebleu says of tokenizer, smoothing and version, so that others can compute the same. Raises
+    `MedExamError` without sacrebleu.
+    """
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         raise MedExamError(f"BLEU needs sacrebleu: {_EXTRA}") from None
     metric = BLEU()
     score = metric.corpus_score(list(texts), [list(references)]).score
-    return Bleu(float(score), f"BLEU {metric.get_signature()}")
+    return float(score), f"BLEU {metric.get_signature()}"
 
 
 class BertScore:
@@ -95,3 +89,14 @@ class BertScore:
             for place, value in zip(pairs, f1.tolist(), strict=True):
                 scores[place] = value
         return scores
+
+
+def compare_texts(
+    texts: Sequence[QuestionText], references: Sequence[QuestionText], bert: BertScore | None
+) -> tuple[float, float | None, list[str]]:
+    """Score texts, at least one, by BLEU and the mean BERTScore; return both, and what tells the scores apart."""
+    layouts, reference_layouts = (list(map(render_layout, side)) for side in (texts, references))
+    bleu, signature = score_bleu(layouts, reference_layouts)
+    if bert is None:
+        return bleu, None, [signature]
+    return bleu, sum(bert.score(layouts, reference_layouts)) / len(layouts), [signature, bert.signature]
