@@ -15,6 +15,7 @@ from .identity import digest as digest
 from .loading import load_document as load_document
 from .loading import parse_overrides as parse_overrides
 from .matrix import build_cells as build_cells
+from .matrix import put as put
 from .model import ModelSpec as ModelSpec
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.programs import ProgramSpec as ProgramSpec

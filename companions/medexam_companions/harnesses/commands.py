@@ -82,7 +82,7 @@ def import_results(
 
 def _read_dataset(name: str | None, language: str | None, overrides: list[str] | None) -> Any:
     """Read the data set that is named, or that of a spec, with the keys that are set."""
-    from medexam.specs import DatasetSpec, load_document, parse_overrides, validate
+    from medexam.specs import DatasetSpec, load_document, parse_overrides, put, validate
 
     dataset: Any = name or {}
     if name is not None and name.endswith((".yaml", ".yml")):
@@ -90,11 +90,7 @@ def _read_dataset(name: str | None, language: str | None, overrides: list[str] |
     tree: dict[str, Any] = {"name": dataset} if isinstance(dataset, str) else {**dataset}
     tree |= {"language": language} if language else {}
     for path, value in parse_overrides(overrides or ()).items():
-        *parents, key = path.removeprefix("dataset.").split(".")
-        place = tree
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[key] = value
+        put(tree, path.removeprefix("dataset."), value)
     if not {"name", "kind"} & tree.keys():
         raise SpecError(
             "name the data set whose questions the files answer, such as --dataset NAME --language en, or a spec of "

@@ -11,7 +11,7 @@ from medexam.files import cache_dir
 from medexam.measures import find_benchmark
 from medexam.questions import Discipline, Question
 from medexam.retrievers import DenseRetriever, plan_retriever
-from medexam.specs import DatasetSpec, RetrieverSpec, validate
+from medexam.specs import DatasetSpec, RetrieverSpec, put, validate
 from medexam.tables import Table
 from medexam_companions.casimedicos import compute_explanation_statistics
 from medexam_companions.papers.beside import Product, set_beside
@@ -42,7 +42,7 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
         if part not in names or not name:
             keys = " and ".join(f"`{part}`" for part in names)
             raise SpecError(f"--set {key}: {entry.name} asks no model, so only keys of {keys} can be set")
-        parts[part][name] = value
+        put(parts, key, value)
     spec = validate(DatasetSpec, parts["dataset"])
     if shows == "map":
         return _map(entry, spec, validate(RetrieverSpec, parts["retriever"]), say)

@@ -5,7 +5,7 @@ from typing import Any
 
 from medexam.errors import DatasetError, SpecError
 from medexam.measures import find_benchmark
-from medexam.specs import DatasetSpec, validate
+from medexam.specs import DatasetSpec, put, validate
 from medexam_companions.papers.beside import Product, set_beside
 from medexam_companions.papers.paper import Grid, PaperEntry
 from medexam_companions.translation import BERT_MODEL, BertScore, QuestionText, compare_texts, text_of
@@ -17,26 +17,18 @@ def make_round_trip(entry: PaperEntry, overrides: Mapping[str, Any]) -> Product:
     `through` is the language in between, the paper's row; `bert` is BERTScore's model, false leaves it out. Raises
     `SpecError` for another key or without a `back`, and `DatasetError` if no key is in both or a file is missing.
     """
-    parts: dict[str, dict[str, Any]] = {"source": dict(entry.item.dataset), "back": {}}
-    settings: dict[str, Any] = {"through": "", "bert": BERT_MODEL}
+    settings: dict[str, Any] = {"source": dict(entry.item.dataset), "back": {}, "through": "", "bert": BERT_MODEL}
     for key, value in overrides.items():
-        part, _, name = key.partition(".")
-        if part in parts and name:
-            *outer, last = name.split(".")
-            fields = parts[part]
-            for each in outer:
-                fields = fields.setdefault(each, {})
-            fields[last] = value
-        elif key in settings:
-            settings[key] = value
-        else:
+        if key not in ("through", "bert") and not key.startswith(("source.", "back.")):
             raise SpecError(f"--set {key}: {entry.name} takes source.KEY, back.KEY, through=LANGUAGE and bert=MODEL")
-    if not parts["back"] or not settings["through"]:
+        put(settings, key, value)
+    if not settings["back"] or not settings["through"]:
         raise SpecError(
             f"{entry.name}: name the questions that came back and the language in between, such as --set "
             "back.path=FOLDER --set through=gl"
         )
-    source, back = validate(DatasetSpec, parts["source"]), validate(DatasetSpec, parts["source"] | parts["back"])
+    source = validate(DatasetSpec, settings["source"])
+    back = validate(DatasetSpec, settings["source"] | settings["back"])
     references, backs = _texts(source), _texts(back)
     keys = [key for key in references if key in backs]
     if not keys:

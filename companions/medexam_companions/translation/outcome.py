@@ -16,7 +16,7 @@ from medexam.experiments import count_answerers
 from medexam.specs import ModelSpec
 from medexam_companions.translation.layout import QuestionText
 from medexam_companions.translation.plan import TranslationPlan, read_candidates
-from medexam_companions.translation.selecting import Choice, SelectionRule, select
+from medexam_companions.translation.selecting import RULES, Choice, select
 from medexam_companions.translation.validity import TranslationCandidate, TranslationFault
 
 
@@ -79,10 +79,10 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
             _count(setup, [each[place] for each in candidates.values()], choices, sources)
             for place, setup in enumerate(plan.spec.setups)
         ],
-        "rules": {rule.value: rules[rule] for rule in SelectionRule},
+        "rules": {rule: rules[rule] for rule in RULES},
         "discarded": [key for key in candidates if key not in choices],
         "choices": {
-            key: {"setup": choice.candidate.setup, "rule": choice.rule.value, "similarity": choice.similarity}
+            key: {"setup": choice.candidate.setup, "rule": choice.rule, "similarity": choice.similarity}
             for key, choice in choices.items()
         },
     }

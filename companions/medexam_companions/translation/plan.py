@@ -19,7 +19,7 @@ from medexam.experiments import Plan, PlannedCell, WorkFolder, plan_spec
 from medexam.predictions import Status
 from medexam.questions import ExamSet, Language
 from medexam.serve import known_model, with_profile, with_served_name
-from medexam.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, validate
+from medexam.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, put, validate
 from medexam_companions.translation.benchmark import BENCHMARK, judge_task, write_texts
 from medexam_companions.translation.layout import QuestionText, source_key, text_of
 from medexam_companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
@@ -83,11 +83,11 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
     tree: dict[str, Any] = {name: dict(part) if isinstance(part, Mapping) else part for name, part in parts.items()}
     for path, value in settings.items():
         part, _, key = path.partition(".")
-        if part not in ("model", "base", "dataset") or not key or "." in key:
+        if part not in ("model", "base", "dataset") or not key:
             raise SpecError(f"--set {path}: only keys of model, base and dataset may be set, such as model.engine=vllm")
-        if tree.setdefault(part, {}).get(key) is not None:
+        if tree.get(part, {}).get(key) is not None:
             raise SpecError(f"--set {path}: another flag sets this key; leave out --set {path}")
-        tree[part][key] = value
+        put(tree, path, value)
     spec = validate(TranslationSpec, tree)
     models = {"model": spec.model, "base": spec.base}
     return spec.model_copy(

@@ -10,7 +10,6 @@ A question without a valid translation is discarded. Set-ups with equally many e
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import combinations
 
 from medexam_companions.translation.layout import render_layout
@@ -19,12 +18,8 @@ from medexam_companions.translation.validity import TranslationCandidate
 _GRAM = 3
 
 
-class SelectionRule(StrEnum):
-    """Why a translation was chosen."""
-
-    ONLY_VALID = "only_valid"
-    FEWER_ERRORS = "fewer_errors"
-    MOST_SIMILAR = "most_similar"
+RULES = ("only_valid", "fewer_errors", "most_similar")
+"""Why a translation may be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class Choice:
     """The translation that is kept of one question."""
 
     candidate: TranslationCandidate
-    rule: SelectionRule
+    rule: str
     similarity: float | None
     """Of the two most similar ones, from 0 to 1; None if it was not asked for."""
 
@@ -52,16 +47,16 @@ def select(candidates: Mapping[str, Sequence[TranslationCandidate]]) -> dict[str
 
 def _choose(valid: Sequence[TranslationCandidate], errors: Mapping[str, int]) -> Choice:
     if len(valid) == 1:
-        return Choice(valid[0], SelectionRule.ONLY_VALID, None)
+        return Choice(valid[0], "only_valid", None)
     if len(valid) == 2:
-        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), SelectionRule.FEWER_ERRORS, None)
+        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), "fewer_errors", None)
     texts = [render_layout(candidate.text) for candidate in valid]
     pairs = combinations(range(len(valid)), 2)
     nearness, index, other_index = max(
         ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda pair: (pair[0], -pair[1], -pair[2])
     )
     choice = min((valid[index], valid[other_index]), key=lambda candidate: errors[candidate.setup])
-    return Choice(choice, SelectionRule.MOST_SIMILAR, nearness)
+    return Choice(choice, "most_similar", nearness)
 
 
 def similarity(text: str, other: str) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments import StoredRun
 from medexam.files import file_name, whole_file, write_whole
+from medexam.questions import Task
 from medexam.specs import parse_yaml
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
 from medexam_companions.harnesses.exports.hub import write_hub
@@ -27,9 +28,9 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
     A run whose options were scored by the sum of their log-likelihoods is a task of multiple choice, any other one that
     generates.
     """
-    by_scores = not exported.in_words and all(map(_is_by_scores, exported.answers))
-    date = datetime.fromisoformat(exported.ended_at).strftime("%Y-%m-%dT%H-%M-%S.%f")
-    samples = folder / exported.run.folder.name / f"samples_{exported.task}_{date}.jsonl"
+    by_scores, task = not exported.in_words and all(map(_is_by_scores, exported.answers)), exported.values["task"]
+    date = datetime.fromisoformat(exported.values["ended_at"]).strftime("%Y-%m-%dT%H-%M-%S.%f")
+    samples = folder / exported.run.folder.name / f"samples_{task}_{date}.jsonl"
     results = samples.with_name(f"results_{date}.json")
     samples.parent.mkdir(parents=True, exist_ok=True)
     records, means = [], {f"{name},none": value for name, value in exported.means.items()}
@@ -38,15 +39,17 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
         means = {f"{measure},none": exported.values["accuracy"]}
         means[f"{measure}_stderr,none"] = exported.values["standard_error"]
     for place, answer in enumerate(exported.answers):
-        scores = answer.scores if exported.in_words else {measure: float(answer.right)}
+        scores = answer.scores if exported.in_words else {measure: answer.values["score"]}
         fields = _scored(answer) if by_scores else _generated(answer)
         names = ("key", "question", "context", "given_answer", "given_reasoning", "exam", "discipline")
-        doc = {name: value for name in names if (value := answer.values.get(name))} | {"choices": answer.options}
+        doc = {name: value for name in names if (value := answer.values.get(name))} | {
+            "choices": answer.values["options"]
+        }
         values = {**answer.values, **fields, "doc": doc, "place": place, "measures": list(scores)}
         records.append({**_render("lm-eval", "sample", values), **scores})
     values = {
         **exported.values,
-        "means": {"alias": exported.task, **means},
+        "means": {"alias": task, **means},
         "higher_is_better": {name.partition(",")[0]: True for name in means if "_stderr" not in name},
         "output_type": "multiple_choice" if by_scores else "generate_until",
     }
@@ -58,8 +61,8 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
 def write_inspect(exported: ExportedRun, folder: Path) -> list[Path]:
     """Write an `.eval` log into `folder`, packed by Deflate, which every reader knows; raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    date = datetime.fromisoformat(exported.ended_at).strftime("%Y-%m-%dT%H-%M-%S%z").replace("+", "-")
-    path = folder / f"{date}_{exported.task}_{exported.run.record.spec_digest}.eval"
+    date = datetime.fromisoformat(exported.values["ended_at"]).strftime("%Y-%m-%dT%H-%M-%S%z").replace("+", "-")
+    path = folder / "{}_{task}_{spec_digest}.eval".format(date, **exported.values)
     parts = [(answer, {**exported.values, **answer.values}) for answer in exported.answers]
     members = {f"samples/{each.item.key}_epoch_1.json": _render("inspect", "sample", values) for each, values in parts}
     members["summaries.json"] = [_render("inspect", "summary", values) for _, values in parts]
@@ -76,11 +79,11 @@ def write_every_eval_ever(exported: ExportedRun, folder: Path) -> list[Path]:
     The UUID is made of the run's digest, so a run that is exported again replaces its files.
     """
     identifier = uuid.UUID(bytes=hashlib.sha256(exported.run.folder.name.encode()).digest()[:16], version=4)
-    developer, _, model = exported.model_id.partition("/")
-    place = Path("data", *map(file_name, (exported.cell.dataset.called, developer, model)))
+    model_id = exported.values["model_id"]
+    place = Path("data", *map(file_name, (exported.values["dataset"], *model_id.split("/"))))
     path, samples = (folder / place / f"{identifier}{ending}" for ending in (".json", "_samples.jsonl"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    evaluation_id = f"{exported.task}/{exported.model_id.replace('/', '_')}/{exported.values['ended_s']}"
+    evaluation_id = "{task}/{}/{ended_s}".format(model_id.replace("/", "_"), **exported.values)
     values = {**exported.values, "evaluation_id": evaluation_id, "samples_path": (place / samples.name).as_posix()}
     _write_lines(samples, (_render("every-eval-ever", "sample", values | each.values) for each in exported.answers))
     values["samples_hash"] = hashlib.sha256(samples.read_bytes()).hexdigest()
@@ -99,15 +102,15 @@ def _is_by_scores(answer: ExportedAnswer) -> bool:
 def _generated(answer: ExportedAnswer) -> dict[str, Any]:
     return {
         "arguments": {"gen_args_0": {"arg_0": answer.values["printed"], "arg_1": {}}},
-        "responses": [[answer.reply]],
-        "filtered": [answer.answer or ("" if answer.in_words else "[invalid]")],
+        "responses": [[answer.values["reply"]]],
+        "filtered": [answer.values["answer"] or ("" if isinstance(answer.item, Task) else "[invalid]")],
     }
 
 
 def _scored(answer: ExportedAnswer) -> dict[str, Any]:
     question, scores = answer.item, answer.prediction.option_scores or {}
     pairs = [[scores[number], False] for number in question.option_numbers]
-    texts = [{"arg_0": question.asked, "arg_1": f" {text}"} for text in answer.options]
+    texts = [{"arg_0": question.asked, "arg_1": f" {text}"} for text in answer.values["options"]]
     return {
         "target": question.option_numbers.index(answer.gold.number),
         "arguments": {f"gen_args_{place}": text for place, text in enumerate(texts)},

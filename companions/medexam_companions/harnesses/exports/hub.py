@@ -59,12 +59,12 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     row = {
         "key": item.key,
         "question": item.question if run.in_words else item.asked,
-        "options": answer.options,
+        "options": answer.values["options"],
         "language": item.language,
         **{name: getattr(prediction, name) for name in _FIELDS},
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
-        "model": run.model,
+        "model": run.values["model"],
     }
     if not run.in_words:
         return row | {
@@ -74,7 +74,7 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
             "discipline": item.exam.discipline,
             "gold": gold.number,
             "answer": prediction.answer,
-            "right": answer.right,
+            "right": answer.values["right"],
             "option_scores": prediction.scores_of(item.option_numbers),
         }
     return row | {
@@ -97,7 +97,7 @@ def _front_matter(runs: Sequence[ExportedRun]) -> dict[str, Any]:
     names = {run.items.licence.lower() for run in runs if run.items.licence}
     return {
         "license": names.pop() if len(names) == 1 and names <= LICENCES else "other",
-        "language": sorted({run.cell.dataset.language for run in runs}),
+        "language": sorted({run.values["language"] for run in runs}),
         "task_categories": ["question-answering"],
         "tags": ["evaluation-results", "medical"],
         "configs": [
@@ -111,8 +111,8 @@ def _description(runs: Sequence[ExportedRun]) -> str:
         (
             f"`{run.run.folder.name}`",
             run.run.program,
-            run.model,
-            f"{run.cell.dataset.called}, version {run.run.record.dataset_version}, {run.cell.dataset.language}",
+            run.values["model"],
+            "{dataset}, version {dataset_version}, {language}".format_map(run.values),
             f"{len(run.answers):,}",
             percent(next(iter(run.means.values()), None)),
         )
@@ -121,7 +121,7 @@ def _description(runs: Sequence[ExportedRun]) -> str:
     headers = ("configuration", "program", "model", "questions of", "n", "score, %")
     sources = dict.fromkeys(
         on_one_line(
-            f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
+            f"- {run.values['dataset']}: {run.items.citation or 'no citation is known'} "
             f"(licence: {run.items.licence or 'not known'})"
         )
         for run in runs
