@@ -8,17 +8,15 @@ that it depends on. So the same command trains what is missing.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from medexam.errors import DatasetError, SpecError
+from medexam.errors import DatasetError
 from medexam.experiments import name_part
-from medexam.specs import Spec, digest, parse_yaml, validate
-from medexam.weights import find_encoder_weights
+from medexam.specs import Spec, digest, load_document, validate
+from medexam.weights import find_encoder_weights, hash_files
 from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 
 Count = Annotated[int, Field(ge=1)]
@@ -128,15 +126,7 @@ def load_finetuning(name: str | None, changes: Mapping[str, Any]) -> FinetuningS
 
     Raises `SpecError` if it is missing or wrong.
     """
-    document: Any = {}
-    if name is not None:
-        path = _SHIPPED if name == _SHIPPED.stem else Path(name)
-        try:
-            document = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise SpecError(f"{name}: cannot be read ({error}): name a YAML file, or {_SHIPPED.stem}") from None
-        if not isinstance(document, dict):
-            raise SpecError(f"{name}: holds no keys such as encoders and train")
+    document = {} if name is None else load_document(_SHIPPED if name == _SHIPPED.stem else name)
     return validate(FinetuningSpec, document | dict(changes))
 
 
@@ -145,7 +135,6 @@ def plan_cells(spec: FinetuningSpec, out: Path) -> list[Cell]:
 
     Raises `DatasetError` if a file is not here, and `EngineError` if an encoder is not.
     """
-    sha256 = cache(_hash_file)
     numbers = spec.model_dump(include=_NUMBERS)
     is_alone = len(spec.encoders) == len(spec.variants) == 1 and [*spec.trainings.values()] == [()]
     cells = []
@@ -154,18 +143,18 @@ def plan_cells(spec: FinetuningSpec, out: Path) -> list[Cell]:
         for training, files in spec.trainings.items():
             shared, model, basis = [], name, identity
             if files:
-                basis = digest({"after": identity, "files": [sha256(path) for path in files]})
+                basis = digest({"after": identity, "files": _hash(files)})
                 folder = out / "stages" / f"{name_part(encoder)}-{basis}"
                 shared.append(Stage(spec, name, files, folder, basis))
                 model = str(folder)
             for variant in spec.variants:
                 train = tuple(Path(pattern.replace("{variant}", variant)) for pattern in spec.train)
                 validation = None if spec.validation is None else Path(spec.validation.replace("{variant}", variant))
-                scored = [] if validation is None else [sha256(validation), spec.answer_tokens]
+                scored = [] if validation is None else [*_hash([validation]), spec.answer_tokens]
                 mark = digest(
                     {
                         "after": basis,
-                        "files": [sha256(path) for path in train],
+                        "files": _hash(train),
                         "scored": scored,
                         "variant": variant,
                         "unstructured": spec.unstructured,
@@ -187,9 +176,10 @@ def pending_stages(cells: Sequence[Cell]) -> list[tuple[str, Stage]]:
     return list(stages.values())
 
 
-def _hash_file(path: Path) -> str:
+def _hash(files: Sequence[Path]) -> list[str]:
     try:
-        with path.open("rb") as stream:
-            return file_digest(stream, "sha256").hexdigest()
+        return hash_files(files)
     except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror}): restore the file, or name another") from None
+        raise DatasetError(
+            f"{error.filename}: cannot be read ({error.strerror}): restore the file, or name another"
+        ) from None
