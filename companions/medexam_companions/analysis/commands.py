@@ -1,14 +1,10 @@
 """`medexam sequential`: only as many questions as the comparisons need."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medexam.cli import JsonOption, RunsDirOption, TrackingOption
-
-if TYPE_CHECKING:
-    from medexam.experiments import Plan, Stop, StoredRun
 
 
 def sequential(
@@ -27,20 +23,13 @@ def sequential(
     medexam sequential study.yaml --difference 5
     """
     from medexam.cli import INCOMPLETE, describe_stop, print_json, send_to_mlflow
-    from medexam.experiments import carry_out, default_runs_dir, plan_spec, track_runs
+    from medexam.experiments import default_runs_dir, track_runs
     from medexam.tables import decimal
     from medexam.text import print_notice
     from medexam_companions.analysis.stopping import ask_by_blocks
 
     folder = runs_dir or default_runs_dir()
-
-    def plan_at(questions: int | None) -> "Plan":
-        return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
-
-    def ask(plan: "Plan") -> "tuple[Sequence[StoredRun], Stop | None]":
-        return carry_out(plan)[:2]
-
-    records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)
+    records, runs, stop = ask_by_blocks(spec, folder, difference, power)
     if as_json:
         print_json(records)
     else:

@@ -5,12 +5,13 @@ questions that it was asked, and all decisions follow from stored answers: the s
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments import Plan, PlannedCell, Stop, StoredRun
+from medexam.experiments import Plan, PlannedCell, Stop, StoredRun, carry_out, plan_spec
 from medexam.measures import ALPHA
 from medexam.predictions import Status
 from medexam_companions.analysis.sequential import SequentialTest
@@ -45,31 +46,29 @@ def find_test(plan: Plan, difference: float, power: float) -> SequentialTest:
 
 
 def ask_by_blocks(
-    plan_at: Callable[[int | None], Plan],
-    carry_out: Callable[[Plan], tuple[Sequence[StoredRun], Stop | None]],
-    difference: float,
-    power: float,
+    spec: str, runs_dir: Path, difference: float, power: float
 ) -> tuple[dict[str, dict[str, Any]], list[StoredRun], Stop | None]:
     """Ask until every comparison with the first cell has ended, a limit is reached, or nobody answers any more.
 
-    `plan_at` plans the spec with that many questions, None as many as it names; `carry_out` asks a plan's pending
-    ones. Returns how the comparison of each run ended, the runs that were asked, and why asking stopped early.
+    Returns how the comparison of each run ended, the runs that were asked, and why asking stopped early.
     """
-    whole = plan_at(None)
+    whole = plan_spec(spec, {}, runs_dir=runs_dir)
     test = find_test(whole, difference, power)
     total, scored, stop = len(whole.runs[0].question_set.questions), 0, None
     shared: dict[str, Any] = {"baseline": whole.runs[0].run_id, "questions": total, "level": test.level}
     records = [shared | {"ended": None} for _ in whole.runs[1:]]
     runs: dict[str, StoredRun] = {}
-    for asked in find_looks(total):
-        plan = plan_at(asked)
+    block = max(LEAST_BLOCK, math.ceil(total / LOOKS))
+    for asked in (*range(block, total, block), total):
+        plan = plan_spec(spec, {"dataset.limit": asked}, runs_dir=runs_dir)
         first, *others = plan.runs
         going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record["ended"]]
         cells = (first, *(cell for cell, _ in going_on))
         if asked < total:
-            cells = tuple(_warn(cell) for cell in cells)
+            sets = [replace(cell.question_set, notes=(*cell.question_set.notes, EARLY)) for cell in cells]
+            cells = tuple(replace(cell, question_set=items) for cell, items in zip(cells, sets, strict=True))
         if any(cell.pending for cell in cells):
-            stored_runs, stop = carry_out(replace(plan, runs=cells))
+            stored_runs, stop, *_ = carry_out(replace(plan, runs=cells))
             runs |= {run.folder.name: run for run in stored_runs}
         before = _find_right(first)
         for cell, record in going_on:
@@ -83,18 +82,6 @@ def ask_by_blocks(
         scored = len(before)
     ids = (cell.run_id for cell in whole.runs[1:])
     return dict(zip(ids, records, strict=True)), list(runs.values()), stop
-
-
-def find_looks(questions: int) -> tuple[int, ...]:
-    """Return after how many of that many questions a comparison is looked at; the last is all of them."""
-    block = max(LEAST_BLOCK, math.ceil(questions / LOOKS))
-    return (*range(block, questions, block), questions)
-
-
-def _warn(cell: PlannedCell) -> PlannedCell:
-    """Have the run of a cell say in every report how many questions it was asked, and why."""
-    items = cell.question_set
-    return replace(cell, question_set=replace(items, notes=(*items.notes, EARLY)))
 
 
 def _look(before: Mapping[str, bool], after: Mapping[str, bool], test: SequentialTest) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments import WorkFolder
 from medexam.files import whole_folder
 from medexam.frozen_model import FrozenModel
+from medexam.specs import describe_faults
 from medexam_companions.audit.items import AuditItem
 from medexam_companions.audit.review_sheets import COMMENT, render_sheet
 
@@ -66,10 +67,8 @@ class AuditFolder(WorkFolder):
         try:
             return AuditKey.model_validate(data)
         except ValidationError as error:
-            detail = error.errors()[0]
-            where = ".".join(str(part) for part in detail["loc"])
             raise RunFolderError(
-                f"{self.path / KEY} is not an audit's key ({where}: {detail['msg']}): restore the file, or export again"
+                f"{self.path / KEY} is not an audit's key ({describe_faults(error)}): restore the file, or export again"
             ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from medexam.distributions import LEVEL
 from medexam.experiments import StoredRun, cost_tables
 from medexam.measures import RESAMPLES, SEED
-from medexam.tables import NONE, Table, coefficient, percent
+from medexam.tables import Table, coefficient, decimal, percent, with_interval
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
 from medexam_companions.audit.folder import ASPECTS, CORRECTNESS
 from medexam_companions.audit.items import AuditItem
@@ -107,12 +107,12 @@ def audit_tables(document: Document) -> list[Table]:
         (
             sheet["rater"],
             str(sheet["rows"]),
-            *(cell for a in ASPECTS for cell in (str(sheet[f"{a}_marked"]), _mark(sheet["means"][a]))),
+            *(cell for a in ASPECTS for cell in (str(sheet[f"{a}_marked"]), decimal(sheet["means"][a], 2))),
         )
         for sheet in document["sheets"]
     )
     marks = tuple(
-        (name, kind, str(part["answers"]), *(_mark(part["means"][aspect]) for aspect in ASPECTS))
+        (name, kind, str(part["answers"]), *(decimal(part["means"][aspect], 2) for aspect in ASPECTS))
         for kind in ("run", "group")
         for name, part in document[f"by_{kind}"].items()
     )
@@ -172,21 +172,14 @@ def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Docum
 
 def _agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Write how far two raters agree: who they are, answers, percent with the same mark, and kappa."""
-    kappa = NONE if row["kappa"] is None else coefficient(row["kappa"])
-    return " and ".join(row["raters"]), str(row["n"]), percent(row["same"]), kappa
+    return " and ".join(row["raters"]), str(row["n"]), percent(row["same"]), coefficient(row["kappa"])
 
 
 def _coefficients(correlation: Mapping[str, Any]) -> tuple[str, ...]:
-    cells = []
-    for name in ("spearman", "kendall"):
-        value, interval = correlation[name], correlation[f"{name}_interval"]
-        ends = "" if interval is None else f" [{coefficient(interval[0])}, {coefficient(interval[1])}]"
-        cells.append(NONE if value is None else f"{coefficient(value)}{ends}")
-    return tuple(cells)
-
-
-def _mark(mean: float | None) -> str:
-    return NONE if mean is None else f"{mean:.2f}"
+    return tuple(
+        with_interval(coefficient(correlation[name]), correlation[f"{name}_interval"], coefficient)
+        for name in ("spearman", "kendall")
+    )
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from medexam.errors import SpecError
-from medexam.serve import Engine
+from medexam.errors import EngineError, SpecError
+from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -20,9 +20,14 @@ class BatchEngine:
                 "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, and takes no profile and "
                 "no endpoints: else use engine vllm"
             )
-        from medexam_companions.batches.provider_engine import connect_provider
+        from medexam_companions.batches.provider import HostedBatches
+        from medexam_companions.batches.provider_engine import PROVIDER, ProviderBatchEngine
 
-        return await connect_provider(spec, needs)
+        provider, _, name = spec.name.rpartition("/")
+        if provider != PROVIDER:
+            raise EngineError(f"{spec.name}: engine batch takes {PROVIDER}/NAME alone; else use engine litellm")
+        live = await build_engine(spec.model_copy(update={"engine": "litellm"}), needs)
+        return ProviderBatchEngine(live, HostedBatches(spec), name)
 
     @staticmethod
     def is_billed(_: ModelSpec) -> bool:

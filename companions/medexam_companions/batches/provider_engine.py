@@ -12,25 +12,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import EngineError, UnsupportedFeatureError
+from medexam.errors import UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve import EngineInfo, build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.serve import EngineInfo
 from medexam_companions.batches.batch_folder import MOST_REQUESTS, BatchFolder
 from medexam_companions.batches.provider import HostedBatches
 from medexam_companions.batches.waves import Waves
 
 PROVIDER = "openai"
 """The one whose batches are taken; its models answer live too."""
-
-
-async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatchEngine":
-    """Connect the engine of a spec; raises as `build_engine` does, and for another provider."""
-    provider, _, name = str(spec.name).rpartition("/")
-    if provider != PROVIDER:
-        raise EngineError(f"{spec.name}: engine batch takes {PROVIDER}/NAME alone; else use engine litellm")
-    live = await build_engine(spec.model_copy(update={"engine": "litellm"}), needs)
-    return ProviderBatchEngine(live, HostedBatches(spec), name)
 
 
 class ProviderBatchEngine:

@@ -7,7 +7,7 @@ from pathlib import Path
 from medexam.errors import DatasetError
 from medexam_companions.booklets.corrections import Correction
 from medexam_companions.booklets.drafts import Draft
-from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_picture
+from medexam_companions.booklets.images import find_pictures, parse_links, read_booklet_picture
 from medexam_companions.booklets.keys import list_numbers
 from medexam_companions.booklets.pages.frames import Box
 from medexam_companions.booklets.pages.opening import OpenBooklet
@@ -50,7 +50,7 @@ def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> No
             boxes = [box for box in draft.drawings if box.page == draft.drawings[0].page]
             content = io.BytesIO()
             booklet.crop(Box.around(boxes), SHARPNESS).save(content, "PNG")
-            draft.picture = BookletPicture(f"{exam}-{draft.number}.png", content.getvalue())
+            draft.picture = {"path": f"{exam}-{draft.number}.png", "bytes": content.getvalue()}
 
 
 def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: Path | None) -> list[Draft]:
@@ -81,6 +81,6 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
     if correction.image is not None:
         path = correction.image if source is None else source.parent / correction.image
         try:
-            draft.picture = BookletPicture(path.name, path.read_bytes())
+            draft.picture = {"path": path.name, "bytes": path.read_bytes()}
         except OSError as error:
             raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None

@@ -13,7 +13,7 @@ from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError, SpecError
 from medexam.files import UnreadableError, decode
 from medexam.frozen_model import FrozenModel
-from medexam.specs import parse_yaml
+from medexam.specs import describe_faults, parse_yaml
 
 
 class Correction(FrozenModel):
@@ -75,11 +75,9 @@ def _parse(path: Path, key: object, value: Any) -> Correction:
     try:
         correction = Correction.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the entry"
         raise DatasetError(
-            f"{path}: {key}: {where}: {first['msg'].lower()}: an entry has a reason and one or more of stem, options, "
-            f"answer, image, leave_out"
+            f"{path}: {key}: {describe_faults(error)}: an entry has a reason and one or more of stem, options, answer, "
+            "image, leave_out"
         ) from None
     if not correction.changes:
         raise DatasetError(f"{path}: {key}: changes nothing: give stem, options, answer, image or leave_out")

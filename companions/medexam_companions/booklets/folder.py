@@ -62,7 +62,7 @@ def write_build(out: Path, report: Mapping[str, Any], review: str, drafts: Seque
     reports = read_reports(out) | {report["name"]: report}
     exam = Exam(name=report["name"], year=report["year"], discipline=report["discipline"])
     records = [
-        render_record(exam, draft.number, draft.stem, draft.options.items(), draft.gold, _image(draft))
+        render_record(exam, draft.number, draft.stem, draft.options.items(), draft.gold, draft.picture)
         for draft in drafts
     ]
     source = f"{report['booklet']} (SHA-256 {report['booklet_sha256'][:12]})"
@@ -103,7 +103,3 @@ def _holds_files(folder: Path) -> bool:
     """Return whether files lie below the folder. Hidden ones are drafts that a killed build left, and do not count."""
     below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return any(not any(part.startswith(".") for part in path.parts) for path in below)
-
-
-def _image(draft: Draft) -> dict[str, Any] | None:
-    return None if draft.picture is None else {"path": draft.picture.name, "bytes": draft.picture.content}

@@ -5,8 +5,8 @@ Pictures come in a folder of their own, as the Ministry gives them, their number
 
 import io
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
@@ -28,13 +28,8 @@ _MENTION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BookletPicture:
-    """A picture and its name."""
-
-    name: str
-    content: bytes
-    """As it is in its file."""
+BookletPicture = dict[str, Any]
+"""A picture as tables of exams hold it: its name, `path`, and the `bytes` of its file."""
 
 
 def parse_links(stem: str) -> tuple[int, ...]:
@@ -78,4 +73,4 @@ def read_booklet_picture(path: Path) -> BookletPicture:
             picture.load()
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise DatasetError(f"{path}: is not a complete picture ({error}): copy it again") from None
-    return BookletPicture(path.name, content)
+    return {"path": path.name, "bytes": content}

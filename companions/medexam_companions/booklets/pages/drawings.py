@@ -5,7 +5,6 @@ Rules, frames of tables and light fills behind text are no drawings.
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -33,18 +32,15 @@ _TEXT = 6
 """Letters inside lines and light fills that make them a table or a frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stroke:
-    box: Box
-    plain: bool
-    """Whether it is a straight rule, a rectangle or a light fill, as tables and frames are made of."""
+_Stroke = tuple[Box, bool]
+"""What is drawn, and whether it is a straight rule, a rectangle or a light fill, as tables and frames are made of."""
 
 
 def find_drawings(page: Any, frame: Frame, glyphs: Sequence[Glyph]) -> tuple[Box, ...]:
     """Find the boxes of a page's drawings, each whole."""
     strokes = list(_find_strokes(page, frame))
     rules = _find_rules(strokes, glyphs)
-    boxes = _join([stroke.box for stroke in strokes if stroke.box not in rules])
+    boxes = _join([box for box, _ in strokes if box not in rules])
     return tuple(
         box for box in boxes if box.x1 - box.x0 >= SMALLEST_DRAWING and box.top - box.bottom >= SMALLEST_DRAWING
     )
@@ -58,13 +54,13 @@ def _find_strokes(page: Any, frame: Frame) -> Iterator[_Stroke]:
         if wide * high >= _PAGE_SHARE * frame.width * frame.height or max(wide, high) <= _THIN:
             continue
         if item.type != pdfium.FPDF_PAGEOBJ_PATH:
-            yield _Stroke(box, plain=False)
+            yield box, False
             continue
         filled, stroked, brightness = _read_paint(item)
         if not stroked and (not filled or brightness >= _WHITE):
             continue
         straight = min(wide, high) <= _THIN or _is_rectangle(item)
-        yield _Stroke(box, plain=straight and (not filled or brightness >= _LIGHT or min(wide, high) <= _THIN))
+        yield box, straight and (not filled or brightness >= _LIGHT or min(wide, high) <= _THIN)
 
 
 def _find_bounds(item: Any) -> tuple[float, float, float, float]:
@@ -108,16 +104,16 @@ def _is_rectangle(item: Any) -> bool:
 def _find_rules(strokes: Sequence[_Stroke], glyphs: Sequence[Glyph]) -> set[Box]:
     """Find rules and frames around text, and light fills behind it."""
     rules: set[Box] = set()
-    for group_box in _join([stroke.box for stroke in strokes]):
-        inside = [stroke for stroke in strokes if _holds(group_box, stroke.box)]
+    for group_box in _join([box for box, _ in strokes]):
+        inside = [(box, is_plain) for box, is_plain in strokes if _holds(group_box, box)]
         letters = sum(
             group_box.x0 <= glyph.x0 <= group_box.x1
             and group_box.bottom <= glyph.baseline <= group_box.top
             and glyph.text != " "
             for glyph in glyphs
         )
-        if letters >= _TEXT and all(stroke.plain for stroke in inside):
-            rules |= {stroke.box for stroke in inside}
+        if letters >= _TEXT and all(is_plain for _, is_plain in inside):
+            rules |= {box for box, _ in inside}
     return rules
 
 
