@@ -1,7 +1,4 @@
-"""How a format of results is told as data, and read: a `Layout` says where a file holds what.
-
-A path is names and places in a record; the first that is there counts.
-"""
+"""How a format of results is read: a layout says where a file holds what."""
 
 import json
 import math
@@ -9,7 +6,7 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -43,54 +40,10 @@ _SHOWN = 60
 """Characters of a setting that a protocol shows; a digest stands for the rest."""
 
 
-@dataclass(frozen=True)
-class Opened:
-    """What a file holds."""
-
-    records: Iterable[Record]
-    """One for each question and trial."""
-    about: Record = field(default_factory=dict)
-    """What it, or a file beside it, says of all records."""
-    measures: Mapping[str, Record] = field(default_factory=dict)
-    """What it says of each measure."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where one harness keeps what; fields without a comment are paths in a record, with a space between several."""
-
-    harness: str
-    title: str
-    known_by: Sequence[str]
-    """Names; a file whose document, first record or columns have all names of one entry is of this layout."""
-    open: Callable[[Any, Path], Opened]
-    """Opens a JSON document, or None for any other file, and the file's path."""
-    prompt: str = "prompt"
-    options: str = "options"
-    """Without them, or if they hold labels alone, the options are those that the prompt shows."""
-    choice: str = "choice"
-    target: str = "target"
-    reply: str = "reply"
-    verdicts: str = "verdicts"
-    """To what says right or wrong by measure, or to a value that does."""
-    likelihoods: str = "likelihoods"
-    """To a number for each option."""
-    prompt_tokens: str = "prompt_tokens"
-    completion_tokens: str = "completion_tokens"
-    latency_s: str = "latency_s"
-    task: str = ""
-    """This and the next are paths in `about`, with what it says of the measure under `measure`."""
-    model: str = ""
-    version: str = ""
-    stated: str = "measure.stated"
-    protocol: Mapping[str, str] = field(default_factory=dict)
-    """Line of `report --protocol` -> the settings that it shows."""
-    model_folder: str = ""
-    """A pattern of the path to the file, whose group is the model's name."""
-    trials: str = "trial"
-    """What the harness calls one of several answers to a question."""
-    further_files: Sequence[str] = ()
-    """Names of further files that the answers stand in."""
+Layout = Mapping[str, Any]
+"""Where one harness keeps what, as `layouts.yaml` says, and what opens its files (`open`)."""
+Opened = tuple[Iterable[Record], Record, Mapping[str, Record]]
+"""What a file holds: a record for each question and trial, what is said of all of them, and of each measure."""
 
 
 def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Results]:
@@ -101,16 +54,16 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
     """
     number, samples = 0, defaultdict[tuple[str, int], list[HarnessSample]](list)
     try:
-        opened = layout.open(document, path)
+        records, about, measures = layout["open"](document, path)
         number = 1
-        for record in opened.records:
+        for record in records:
             for measure, sample in _read_samples(layout, record):
                 samples[measure, record.get("trial", 1)].append(sample)
             number += 1
     except (OSError, UnreadableError, zipfile.BadZipFile, *MISSHAPEN) as error:
         place = f"{path}, sample {number}" if number else str(path)
         raise ResultsError(
-            f"{place}: is not in the format of {layout.title}, or not whole ({first_line(error)})"
+            f"{place}: is not in the format of {layout['title']}, or not whole ({first_line(error)})"
         ) from None
     unclear = {
         measure
@@ -125,28 +78,28 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
             "logged and scored?"
         )
     several = len({trial for _, trial in clear}) > 1
-    folder = re.search(layout.model_folder, path.resolve().as_posix()) if layout.model_folder else None
+    folder = re.search(layout["model_folder"], path.resolve().as_posix()) if layout["model_folder"] else None
     results = []
     for measure, trial in with_verdicts or clear:
         # A sample without a measure failed, and stands under every measure of its trial.
         group = [*samples[measure, trial], *samples.get(("", trial), ())]
         has_scores = any(sample.scores for sample in group)
         unit, norm, _ = NORMS[measure.partition("-")[0]] if has_scores else (None, None, None)
-        about = {**opened.about, "measure": opened.measures.get(measure, {})}
-        task = find(about, layout.task) or path.name.removesuffix(".gz").rpartition(".")[0]
+        told = {**about, "measure": measures.get(measure, {})}
+        task = find(told, layout["task"]) or path.name.removesuffix(".gz").rpartition(".")[0]
         result = Results(
-            layout.harness,
+            layout["harness"],
             re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task)),
-            f"{measure}-{layout.trials}-{trial}" if several else measure,
+            f"{measure}-{layout['trials']}-{trial}" if several else measure,
             group,
-            title=layout.title,
-            version=text_or_none(find(about, layout.version)),
-            model=folder[1] if folder else text_or_none(find(about, layout.model)),
+            title=layout["title"],
+            version=text_or_none(find(told, layout["version"])),
+            model=folder[1] if folder else text_or_none(find(told, layout["model"])),
             score_unit=unit,
             score_norm=norm,
-            stated=None if several else read_number(find(about, layout.stated), most=1),
-            protocol={line: _show(about, paths) for line, paths in layout.protocol.items()},
-            companions=tuple(path.with_name(name) for name in layout.further_files),
+            stated=None if several else read_number(find(told, layout["stated"]), most=1),
+            protocol={line: _show(told, paths) for line, paths in layout["protocol"].items()},
+            companions=tuple(path.with_name(name) for name in layout["further_files"]),
         )
         results.append(result)
     return results
@@ -154,25 +107,25 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
 
 def _read_samples(layout: Layout, record: Record) -> Iterator[tuple[str, HarnessSample]]:
     """Yield the sample of a record under each measure."""
-    verdicts = find(record, layout.verdicts)
+    verdicts = find(record, layout["verdicts"])
     if verdicts is not None and not isinstance(verdicts, Mapping):
         verdicts = {PREDICTION: verdicts}
     if record.get("failed"):
         yield from ((str(measure), HarnessSample(failed=True)) for measure in verdicts or [""])
         return
-    stem = last_question(find(record, layout.prompt))
-    options = tuple(text.strip() for text in listed_texts(find(record, layout.options)))
-    likelihoods, compared = find(record, layout.likelihoods) or (), record.get("compared", options)
+    stem = last_question(find(record, layout["prompt"]))
+    options = tuple(text.strip() for text in listed_texts(find(record, layout["options"])))
+    likelihoods, compared = find(record, layout["likelihoods"]) or (), record.get("compared", options)
     sample = HarnessSample(
         ids=record.get("ids", ()),
         stem=stem,
         options=lettered_options(stem or "") if are_labels(options) else options,
-        choice=read_choice(find(record, layout.choice)),
-        target=read_choice(find(record, layout.target)),
-        reply=text_or_none(find(record, layout.reply)),
-        prompt_tokens=read_count(find(record, layout.prompt_tokens)),
-        completion_tokens=read_count(find(record, layout.completion_tokens)),
-        latency_s=read_number(find(record, layout.latency_s)),
+        choice=read_choice(find(record, layout["choice"])),
+        target=read_choice(find(record, layout["target"])),
+        reply=text_or_none(find(record, layout["reply"])),
+        prompt_tokens=read_count(find(record, layout["prompt_tokens"])),
+        completion_tokens=read_count(find(record, layout["completion_tokens"])),
+        latency_s=read_number(find(record, layout["latency_s"])),
     )
     for measure, value in (verdicts or {PREDICTION: None}).items():
         one = replace(sample, right=read_verdict(value))

@@ -5,7 +5,7 @@ import html
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cache
 from itertools import chain
@@ -44,7 +44,7 @@ def find_layout(document: object) -> Layout | None:
     """Find the layout of a JSON document, of a line or of a table's columns; None if it is of none."""
     records = [record for record in (document, *_entries(document)[:1]) if isinstance(record, Mapping)]
     names = [{str(name).partition(":")[0] for name in record} for record in records]
-    entries = ((layout, set(fields.split())) for layout in layouts().values() for fields in layout.known_by)
+    entries = ((layout, set(fields.split())) for layout in layouts().values() for fields in layout["known_by"])
     return next((layout for layout, fields in entries if any(fields <= each for each in names)), None)
 
 
@@ -64,7 +64,7 @@ def _open_inspect(document: Any, path: Path) -> Opened:
         samples = _members(path, "samples/")
     measures = {str(score.get("name")): score for score in find(header, "results.scores") or ()}
     task = str(header["eval"].get("task") or "").rpartition("/")[2]
-    return Opened(_inspect(samples), {**header["eval"], "task": task, "plan": header.get("plan")}, measures)
+    return _inspect(samples), {**header["eval"], "task": task, "plan": header.get("plan")}, measures
 
 
 def _inspect(samples: Iterable[Record]) -> Iterator[Record]:
@@ -108,7 +108,7 @@ def _open_every_eval_ever(_: Any, path: Path) -> Opened:
     """
     about = read_beside(path, re.sub(r"(_samples)?\.jsonl(\.gz)?$", ".json", path.name))
     measures = {_result_id(result): result for result in find(about, "evaluation_results") or ()}
-    return Opened(map(_every_eval_ever, read_lines(path)), about, measures)
+    return map(_every_eval_ever, read_lines(path)), about, measures
 
 
 def _result_id(record: Record) -> str:
@@ -132,10 +132,6 @@ def _every_eval_ever(record: Record) -> Record:
     }
 
 
-def _open_lighteval(_: Any, path: Path) -> Opened:
-    return Opened(_lighteval(path))
-
-
 def _lighteval(path: Path) -> Iterator[Record]:
     with open_parquet(path) as file:
         for row in parquet_rows(file):
@@ -150,7 +146,7 @@ def _parse(value: Any) -> Any:
 
 
 def _open_opencompass(document: Any, path: Path) -> Opened:
-    return Opened(map(_opencompass, _entries(list(read_lines(path)) if document is None else document)))
+    return map(_opencompass, _entries(list(read_lines(path)) if document is None else document)), {}, {}
 
 
 def _opencompass(record: Record) -> Record:
@@ -163,14 +159,10 @@ def _opencompass(record: Record) -> Record:
     return {"origin_prompt": next(iter(labels.values()))["prompt"], **record, **answers}
 
 
-def _open_evalscope(_: Any, path: Path) -> Opened:
-    return Opened(read_lines(path), next(read_lines(path), {}))
-
-
 def _open_simple_evals(document: Any, _: Path) -> Opened:
     reports = document.get("htmls") or [""] * len(document["convos"])
     pairs = zip(document["convos"], reports, strict=len(reports) == len(document["convos"]))
-    return Opened(_simple_evals(*pair) for pair in pairs)
+    return (_simple_evals(*pair) for pair in pairs), {}, {}
 
 
 def _simple_evals(messages: list[Record], report: str) -> Record:
@@ -192,7 +184,7 @@ def _open_helm(document: Any, path: Path) -> Opened:
     }
     task = re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", path.resolve().parent.name)
     records = _helm(document, read_json(path.with_name("per_instance_stats.json")))
-    return Opened(records, {**document["adapter_spec"], "task": task}, measures)
+    return records, {**document["adapter_spec"], "task": task}, measures
 
 
 def _helm(document: Any, stats: Any) -> Iterator[Record]:
@@ -244,14 +236,14 @@ def _unperturbed(entries: Iterable[Record], *names: str) -> list[Record]:
     return [entry for entry in entries if not find(entry, ".".join((*names, "perturbation")))]
 
 
-_OPENERS = {
+_OPENERS: Mapping[str, Callable[[Any, Path], Opened]] = {
     "lm_eval": open_lm_eval,
     "inspect": _open_inspect,
     "every_eval_ever": _open_every_eval_ever,
     "helm": _open_helm,
-    "lighteval": _open_lighteval,
+    "lighteval": lambda _, path: (_lighteval(path), {}, {}),
     "opencompass": _open_opencompass,
-    "evalscope": _open_evalscope,
+    "evalscope": lambda _, path: (read_lines(path), next(read_lines(path), {}), {}),
     "simple_evals": _open_simple_evals,
 }
 
@@ -261,4 +253,5 @@ def layouts() -> Mapping[str, Layout]:
     """Return every layout by its harness; a file is of the first by whose names it is known."""
     path = Path(__file__).with_name("layouts.yaml")
     table = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    return {name: Layout(name, open=_OPENERS[name], **entry) for name, entry in table.items()}
+    defaults = table.pop("defaults")
+    return {name: {**defaults, **entry, "harness": name, "open": _OPENERS[name]} for name, entry in table.items()}

@@ -38,7 +38,7 @@ def open_lm_eval(_: Any, path: Path) -> Opened:
         measures[_label(measure, filter_name)] = about
     delimiter = str(config.get("target_delimiter", " "))
     records = (_record(record, delimiter) for record in read_lines(path))
-    return Opened(records, {**report, "task": config, "version": (report.get("versions") or {}).get(task)}, measures)
+    return records, {**report, "task": config, "version": (report.get("versions") or {}).get(task)}, measures
 
 
 def _label(measure: str, filter_name: str) -> str:
