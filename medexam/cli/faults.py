@@ -122,7 +122,10 @@ _WAYS_OUT: Mapping[int, str] = {
         (errno.EACCES, errno.EPERM, errno.EROFS), "make it readable and writable for this user, or name another"
     ),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or name a place with more room"),
-    **dict.fromkeys((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO), "move it away, or name another"),
+    **dict.fromkeys(
+        (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EEXIST, errno.ENOTEMPTY),
+        "move it away, or name another",
+    ),
     **dict.fromkeys((errno.EIO, errno.ESTALE), "check the disk or the network drive"),
 }
 

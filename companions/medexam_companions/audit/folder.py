@@ -76,7 +76,7 @@ def write_sheets(path: Path, items: Sequence[AuditItem], raters: int, seed: int,
     """Write a sheet for each of `raters`, in an order of its own, the instructions and the key; return sheets' names.
 
     `runs` says which folder each run's answers were read from. The folder must be new or empty. The same items, places
-    and seed give the same files. Raises `RunFolderError` where nothing can be written.
+    and seed give the same files. Raises `RunFolderError` if it is not, and `OSError`.
     """
     texts = sorted((item.run, item.key, item.question, item.reference, item.reply) for item in items)
     number = int.from_bytes(hashlib.sha256(json.dumps([seed, texts]).encode()).digest())
@@ -87,23 +87,20 @@ def write_sheets(path: Path, items: Sequence[AuditItem], raters: int, seed: int,
     entries = tuple(KeyEntry(code=code, run=i.run, key=i.key, digest=i.digest) for code, i in by_code.items())
     key = AuditKey(sample=sample, seed=seed, runs={run: str(runs[run].resolve()) for run in runs}, items=entries)
     sheets = [f"rater_{rater}" for rater in range(1, raters + 1)]
-    try:
-        if path.exists() and any(path.iterdir()):
-            raise RunFolderError(
-                f"{path} is not empty, and may hold sheets that were filled in: choose a new folder with --out"
-            )
-        path.parent.mkdir(0o700, parents=True, exist_ok=True)
-        # No sheets come without a key.
-        with whole_folder(path) as draft:
-            draft.chmod(0o700)
-            folder = AuditFolder(draft)
-            for sheet in sheets:
-                order = sorted(by_code, key=lambda code, sheet=sheet: draw_lot(seed, f"{sheet}/{code}"))  # type: ignore[misc]
-                ordered = ((code, by_code[code]) for code in order)
-                rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in ordered]
-                folder.write(f"{sheet}.csv", render_sheet(COLUMNS, rows))
-            folder.write(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
-            folder.write_json(KEY, key.model_dump(mode="json"))
-    except OSError as error:
-        raise RunFolderError(f"cannot make {path} ({error}): choose another folder with --out") from None
+    if path.exists() and any(path.iterdir()):
+        raise RunFolderError(
+            f"{path} is not empty, and may hold sheets that were filled in: choose a new folder with --out"
+        )
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    # No sheets come without a key.
+    with whole_folder(path) as draft:
+        draft.chmod(0o700)
+        folder = AuditFolder(draft)
+        for sheet in sheets:
+            order = sorted(by_code, key=lambda code, sheet=sheet: draw_lot(seed, f"{sheet}/{code}"))  # type: ignore[misc]
+            ordered = ((code, by_code[code]) for code in order)
+            rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in ordered]
+            folder.write(f"{sheet}.csv", render_sheet(COLUMNS, rows))
+        folder.write(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
+        folder.write_json(KEY, key.model_dump(mode="json"))
     return [f"{sheet}.csv" for sheet in sheets]

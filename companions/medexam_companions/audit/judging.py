@@ -85,8 +85,7 @@ def read_kinds(instructions: str) -> tuple[str, ...]:
 def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, model: str) -> Path:
     """Write wrong answers, instructions, a sheet for people and the spec of the judge's run; return the spec's path.
 
-    A folder with the same answers is continued, and its sheets stay. Raises `RunFolderError` if it holds others, or
-    cannot be written.
+    A folder with the same answers is continued, and its sheets stay. Raises `RunFolderError` if it holds others.
     """
     answers = [_describe(item) for item in items]
     lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
@@ -101,21 +100,16 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
             "steps": [{"ask": ask, "instructions": str((folder / INSTRUCTIONS).absolute())}],
         },
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stored = folder / ANSWERS
-        if stored.exists() and stored.read_bytes().decode() != lines:
-            raise RunFolderError(f"{folder} holds other wrong answers: choose a new folder with --out")
-        if not stored.exists():
-            write_whole(stored, lines)
-            rows = sorted([*(answer[name] for name in _SHOWN), "", ""] for answer in answers)
-            (folder / SHEET).write_bytes(render_sheet((*_SHOWN, CATEGORY, COMMENT), rows))
-        write_whole(folder / INSTRUCTIONS, instructions)
-        write_whole(folder / "judge.yaml", json.dumps(spec, ensure_ascii=False, indent=2) + "\n")
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {folder} ({error.strerror or error}): choose another folder with --out"
-        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = folder / ANSWERS
+    if stored.exists() and stored.read_bytes().decode() != lines:
+        raise RunFolderError(f"{folder} holds other wrong answers: choose a new folder with --out")
+    if not stored.exists():
+        write_whole(stored, lines)
+        rows = sorted([*(answer[name] for name in _SHOWN), "", ""] for answer in answers)
+        (folder / SHEET).write_bytes(render_sheet((*_SHOWN, CATEGORY, COMMENT), rows))
+    write_whole(folder / INSTRUCTIONS, instructions)
+    write_whole(folder / "judge.yaml", json.dumps(spec, ensure_ascii=False, indent=2) + "\n")
     return folder / "judge.yaml"
 
 

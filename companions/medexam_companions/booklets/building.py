@@ -30,7 +30,7 @@ def build_exam(request: BuildRequest, progress: PageProgress | None = None) -> d
     """Build one exam into the folder of the request, beside those that it holds already; return the report.
 
     `progress` hears how many pages are read, of how many. Raises `DatasetError` if the booklet cannot be read, the key
-    does not fit it, pictures are missing, or the folder cannot be written; then nothing is.
+    does not fit it, or pictures are missing, and `OSError` if the folder cannot be written; then nothing is.
     """
     exam = parse_name(request.name)
     corrections = read_corrections(request.corrections, exam.prefix, exam.name) if request.corrections else {}

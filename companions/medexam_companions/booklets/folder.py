@@ -56,7 +56,7 @@ def render_card(reports: Sequence[Mapping[str, Any]]) -> str:
 def write_build(out: Path, report: Mapping[str, Any], review: str, drafts: Sequence[Draft]) -> None:
     """Put one exam into `out`, instead of an earlier build of it; `drafts` are its questions.
 
-    Raises `DatasetError` if the folder cannot be written or holds the same exam's questions from elsewhere.
+    Raises `OSError`, and `DatasetError` if the folder holds the same exam's questions from elsewhere.
     """
     _check_ours(out, report)
     reports = read_reports(out) | {report["name"]: report}
@@ -67,24 +67,19 @@ def write_build(out: Path, report: Mapping[str, Any], review: str, drafts: Seque
     ]
     source = f"{report['booklet']} (SHA-256 {report['booklet_sha256'][:12]})"
     table, account, page = list_places(out, report)
-    try:
-        table.parent.mkdir(parents=True, exist_ok=True)
-        # They take their places in turn, the last named first: with a report the folder counts as one of built exams,
-        # and if questions are there, so are their report and review.
-        with (
-            whole_file(table) as questions,
-            whole_file(out / "README.md") as card,
-            whole_file(page) as review_file,
-            whole_file(account) as report_file,
-        ):
-            write_exam_table(questions, records, source, with_pictures=True)
-            card.write_text(render_card([reports[name] for name in sorted(reports)]), encoding="utf-8")
-            report_file.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-            review_file.write_text(review, encoding="utf-8")
-    except OSError as error:
-        raise DatasetError(
-            f"cannot write {out} ({error.strerror or error}): give --out a folder that can be written"
-        ) from None
+    table.parent.mkdir(parents=True, exist_ok=True)
+    # They take their places in turn, the last named first: with a report the folder counts as one of built exams, and
+    # if questions are there, so are their report and review.
+    with (
+        whole_file(table) as questions,
+        whole_file(out / "README.md") as card,
+        whole_file(page) as review_file,
+        whole_file(account) as report_file,
+    ):
+        write_exam_table(questions, records, source, with_pictures=True)
+        card.write_text(render_card([reports[name] for name in sorted(reports)]), encoding="utf-8")
+        report_file.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        review_file.write_text(review, encoding="utf-8")
 
 
 def _check_ours(out: Path, report: Mapping[str, Any]) -> None:

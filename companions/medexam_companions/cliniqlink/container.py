@@ -50,49 +50,46 @@ def run_submission(settings: ContainerSettings) -> bool:
     """Run the container into the folder `out`, with a log and an account beside it; return whether all is there.
 
     Raises `SpecError` if no engine answers, `DatasetError` if there are no questions, and `RunFolderError` if `out`
-    holds something or the disk fails.
+    holds something.
     """
     engine, out = _find_engine(settings.engine), settings.out
     files = find_files("cliniqlink", "en", settings.data)
     if not files:
         raise DatasetError("there are no questions: name the folder of the seven files by --data")
     log, account = (out.with_name(out.name + ending) for ending in (".log", ".json"))
-    try:
-        if out.exists() and any(out.iterdir()):
-            raise RunFolderError(f"{out} is not empty: choose another folder by --out")
-        out.mkdir(parents=True, exist_ok=True)
-        # Inside, another user may write than the one who starts it.
-        out.chmod(0o777)
-        with tempfile.TemporaryDirectory(prefix="medexam-questions-") as name:
-            questions = Path(name)
-            questions.chmod(0o755)
-            counts = _write_shown_questions(files[0].parent, questions)
-            mounts = {"/data:ro": questions, "/results:rw": out}
-            mounts |= {"/models:ro": settings.model} if settings.model is not None else {}
-            started, start = datetime.now(UTC), time.monotonic()
-            code = _run(engine, settings, mounts, counts, log)
-            seconds = time.monotonic() - start
-        out.chmod(0o755)
-        missing = [f"{kind}.json" for kind in counts if not output_paths(out, kind)]
-        document = {
-            "image": settings.image,
-            "command": settings.command or [],
-            "engine": engine,
-            "engine_version": _call_engine(engine, "--version").stdout.strip(),
-            "started_at": started.isoformat(timespec="seconds"),
-            "seconds": seconds,
-            "code": code,
-            "minutes": settings.minutes,
-            "memory": settings.memory,
-            "gpus": settings.gpus,
-            # By name alone, for their values may be secret.
-            "variables": sorted(variable.partition("=")[0] for variable in settings.env or ()),
-            "questions": counts,
-            "missing": missing,
-        }
-        write_whole(account, json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        raise RunFolderError(f"{error.filename or out}: {error.strerror or error}") from None
+    if out.exists() and any(out.iterdir()):
+        raise RunFolderError(f"{out} is not empty: choose another folder by --out")
+    out.mkdir(parents=True, exist_ok=True)
+    # Inside, another user may write than the one who starts it.
+    out.chmod(0o777)
+    with tempfile.TemporaryDirectory(prefix="medexam-questions-") as name:
+        questions = Path(name)
+        questions.chmod(0o755)
+        counts = _write_shown_questions(files[0].parent, questions)
+        mounts = {"/data:ro": questions, "/results:rw": out}
+        mounts |= {"/models:ro": settings.model} if settings.model is not None else {}
+        started, start = datetime.now(UTC), time.monotonic()
+        code = _run(engine, settings, mounts, counts, log)
+        seconds = time.monotonic() - start
+    out.chmod(0o755)
+    missing = [f"{kind}.json" for kind in counts if not output_paths(out, kind)]
+    document = {
+        "image": settings.image,
+        "command": settings.command or [],
+        "engine": engine,
+        "engine_version": _call_engine(engine, "--version").stdout.strip(),
+        "started_at": started.isoformat(timespec="seconds"),
+        "seconds": seconds,
+        "code": code,
+        "minutes": settings.minutes,
+        "memory": settings.memory,
+        "gpus": settings.gpus,
+        # By name alone, for their values may be secret.
+        "variables": sorted(variable.partition("=")[0] for variable in settings.env or ()),
+        "questions": counts,
+        "missing": missing,
+    }
+    write_whole(account, json.dumps(document, indent=1) + "\n")
     if code is None:
         print_notice(f"killed after {settings.minutes:g} minutes: see {log}, or allow more time by --minutes")
     elif code:

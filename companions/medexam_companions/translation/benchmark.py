@@ -70,7 +70,7 @@ def judge_task(setup: str, task: Task, prediction: Prediction) -> TranslationCan
 
 
 def write_texts(path: Path, texts: Iterable[QuestionText], language: str) -> None:
-    """Write texts in a language as the items of a run; raises `DatasetError` where that is not possible."""
+    """Write texts in a language as the items of a run; raises `OSError`."""
     lines = [
         ExampleRecord(
             item_key(text, language),
@@ -79,10 +79,5 @@ def write_texts(path: Path, texts: Iterable[QuestionText], language: str) -> Non
         ).to_line()
         for text in texts
     ]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, "".join(lines))
-    except OSError as error:
-        raise DatasetError(
-            f"cannot write {path} ({error.strerror or error}): choose another folder with --out"
-        ) from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(lines))

@@ -11,7 +11,6 @@ from typing import Any
 
 from medexam import Question
 from medexam.datasets import find_files, read_embedded, render_record, write_exam_table
-from medexam.errors import DatasetError
 from medexam.experiments import count_answerers
 from medexam.specs import ModelSpec
 from medexam_companions.translation.layout import QuestionText
@@ -121,7 +120,7 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
 
     The source goes beside it, so that both languages can be asked and compared as one data set; a file of the source
     that is there already is left alone. Pictures go along if the source holds their bytes; otherwise their names do.
-    None where no question has a translation. Raises `DatasetError` where nothing can be written.
+    None where no question has a translation. Raises `OSError`.
     """
     if not outcome.texts:
         return None
@@ -156,13 +155,8 @@ def _write_table(
         for question in plan.exam_set.questions
         if question.key in texts
     ]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_exam_table(path, records, origin, with_pictures=bool(pictures))
-    except OSError as error:
-        raise DatasetError(
-            f"cannot write {path} ({error.strerror or error}): choose another folder with --out"
-        ) from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_exam_table(path, records, origin, with_pictures=bool(pictures))
     return len(records)
 
 

@@ -241,7 +241,7 @@ def test_bad_input_is_one_line_with_a_way_out(export, medexam, write, runs, tmp_
     (tmp_path / "damaged" / "key.json").write_text(json.dumps({**read_key(), "items": [{"code": 1}]}))
     for arguments, said in (
         (("export", "modelx", "--out", "audit"), "may hold sheets that were filled in"),
-        (("export", "modelx", "--out", "file"), "choose another folder with --out"),
+        (("export", "modelx", "--out", "file"), "move it away, or name another"),
         (("export", "nowhere", "--out", "new"), "no run at"),
         (("export", "longest", "--out", "new"), "longest holds no reply to judge"),
         (("export", "modelx", "copy/modelx", "--out", "new"), "name each run once"),

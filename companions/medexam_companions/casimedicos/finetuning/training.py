@@ -33,16 +33,13 @@ def learn(stage: Stage, say: Callable[[str], None]) -> None:
     """Learn a stage and write the model to `stage.out`, with its record and what it predicts of the validation.
 
     The same spec, files and machine give the same weights. `say` is given what a reader of the result should know.
-    Raises `SpecError` where the folder exists or cannot be written, `DatasetError` where a file cannot be read or holds
-    nothing to learn from, and `EngineError` where the model cannot be loaded or its loss is no number.
+    Raises `SpecError` where the folder exists, `OSError` where it cannot be written, `DatasetError` where a file cannot
+    be read or holds nothing to learn from, and `EngineError` where the model cannot be loaded or its loss is no number.
     """
     if stage.out.exists():
         raise SpecError(f"{stage.out}: exists already: choose another folder by --out, or move that one away")
-    try:
-        with whole_folder(stage.out) as draft:
-            _learn(stage, say, draft)
-    except OSError as error:
-        raise SpecError(f"{stage.out}: cannot be written: {error}; choose another folder by --out") from None
+    with whole_folder(stage.out) as draft:
+        _learn(stage, say, draft)
 
 
 def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:

@@ -193,7 +193,7 @@ def test_what_cannot_be_done_is_said_before_it_is_begun(finetune, tmp_path) -> N
     assert "cannot be read" in finetune(out, model=base, train=train, code=2)[1]
     span_file(tmp_path, ("1", "the heart", "heart", 4)).rename(train)
     assert "exists already" in finetune(tmp_path, model=base, train=train, code=2)[1]
-    assert "cannot be written" in finetune(train / "o", model=base, train=train, code=2)[1]
+    assert "move it away, or name another" in finetune(train / "o", model=base, train=train, code=2)[1]
     config = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     assert "its weights lack bert" in finetune(out, model=base, train=train, code=2)[1]

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import RunFolderError, SpecError
+from medexam.errors import SpecError
 from medexam.experiments import StoredRun
 from medexam.files import file_name, whole_file, write_whole
 from medexam.questions import Task
@@ -155,8 +155,7 @@ _WRITERS: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
 def export_runs(runs: Sequence[StoredRun], to: str, folder: Path) -> list[Path]:
     """Write the runs' answers into `folder`. Return the files that were written.
 
-    Raises `SpecError` for a run without answers, or in words if the format holds numbered options alone, and
-    `RunFolderError` if a file cannot be written.
+    Raises `OSError`, and `SpecError` for a run without answers, or in words if the format holds numbered options alone.
     """
     exported = [ExportedRun.read(run) for run in runs]
     in_words = [run for run in exported if run.in_words]
@@ -165,11 +164,6 @@ def export_runs(runs: Sequence[StoredRun], to: str, folder: Path) -> list[Path]:
             f"{in_words[0].run.folder.name} is answered in words, and the format of --to {to} has numbered options: "
             "choose --to lm-eval or hub, or leave it out"
         )
-    try:
-        if to == "hub":
-            return write_hub(exported, folder)
-        return [path for run in exported for path in _WRITERS[to](run, folder)]
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --out"
-        ) from None
+    if to == "hub":
+        return write_hub(exported, folder)
+    return [path for run in exported for path in _WRITERS[to](run, folder)]
