@@ -8,7 +8,6 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from medexam_companions.booklets.pages import pdfium
@@ -24,43 +23,23 @@ UNREADABLE = "\ufffd"
 """Stands for a printed glyph of which the PDF does not tell the character."""
 
 
-@dataclass(slots=True)
-class EmbeddedFont:
-    """A font of a PDF: its name, and the names of its glyphs if it is embedded with them."""
-
-    name: str
-    """Without the mark of a subset; empty if the PDF gives none."""
-    content: bytes
-    """The font's file; empty if it is not embedded."""
-    _names: dict[int, str] | None = field(default=None, init=False)
-
-    def find_name(self, code: int) -> str | None:
-        """Return what the font calls the glyph of `code`; None if it does not say."""
-        if self._names is None:
-            self._names = _read_names(self.content)
-        return self._names.get(code) or self._names.get(code & 0xFF)
+Font = tuple[str, dict[int, str]]
+"""A font's name, without the mark of a subset, and the names of its glyphs by code; none if they are not embedded."""
 
 
-class PageFonts:
-    """The fonts of one page's characters, each read when it is first asked for."""
-
-    def __init__(self, text: Any) -> None:
-        self._text = text
-        self._fonts: dict[int, EmbeddedFont] = {}
-
-    def find_font(self, place: int) -> EmbeddedFont:
-        """Find the font of the character at `place`."""
-        item = pdfium.FPDFText_GetTextObject(self._text, place)
-        font = pdfium.FPDFTextObj_GetFont(item) if item else None
-        if not font:
-            return EmbeddedFont("", b"")
-        address = ctypes.cast(font, ctypes.c_void_p).value or 0
-        if address not in self._fonts:
-            self._fonts[address] = EmbeddedFont(_read_base_name(font), _read_content(font))
-        return self._fonts[address]
+def find_font(text: Any, fonts: dict[int, Font], place: int) -> Font:
+    """Find the font of the character at `place` of a page's text; those that were read stand in `fonts`."""
+    item = pdfium.FPDFText_GetTextObject(text, place)
+    font = pdfium.FPDFTextObj_GetFont(item) if item else None
+    if not font:
+        return "", {}
+    address = ctypes.cast(font, ctypes.c_void_p).value or 0
+    if address not in fonts:
+        fonts[address] = _read_base_name(font), _read_names(_read_content(font))
+    return fonts[address]
 
 
-def clean_character(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, has_ink: bool) -> str:
+def clean_character(code: int, find_font: Callable[[], Font], *, guessed: bool, has_ink: bool) -> str:
     """Return the characters that a PDF gives as `code`; empty for what is not printed.
 
     A private code that nothing explains stays as it is, for the review. So does a guessed ASCII sign or letter; other
@@ -68,8 +47,9 @@ def clean_character(code: int, find_font: Callable[[], EmbeddedFont], *, guessed
     """
     character = chr(code)
     if code in _PRIVATE:
-        font = find_font()
-        return _read_glyph_name(font.find_name(code) or "") or find_symbol(code, font.name) or character
+        font, names = find_font()
+        name = names.get(code) or names.get(code & 0xFF) or ""
+        return _read_glyph_name(name) or find_symbol(code, font) or character
     if guessed and not (character.isascii() and character.isprintable()) and not character.isalpha():
         return _TEX_LIGATURES.get(character, UNREADABLE) if has_ink else ""
     if code == 0 or unicodedata.category(character) == "Cs" or (character == "\xad" and not has_ink):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from medexam_companions.booklets.pages import pdfium
-from medexam_companions.booklets.pages.characters import PageFonts, clean_character
+from medexam_companions.booklets.pages.characters import Font, clean_character, find_font
 from medexam_companions.booklets.pages.frames import Box, Frame, find_turn
 
 _UPRIGHT = 6.0
@@ -100,7 +100,7 @@ def read_glyphs(page: Any, text: Any, number: int) -> tuple[Frame, tuple[Glyph, 
 
 
 def _read_characters(text: Any) -> Iterator[_Drawn]:
-    fonts = PageFonts(text)
+    fonts: dict[int, Font] = {}
     left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
     matrix, loose = pdfium.FS_MATRIX(), pdfium.FS_RECTF()
     halves = 0
@@ -125,7 +125,7 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         has_ink = max(right.value - left.value, top.value - bottom.value) > _NO_INK * size
         yield _Drawn(
             place=place - halves,
-            text=clean_character(code, partial(fonts.find_font, place), guessed=guessed, has_ink=has_ink),
+            text=clean_character(code, partial(find_font, text, fonts, place), guessed=guessed, has_ink=has_ink),
             guessed=guessed,
             size=size,
             angle=math.degrees(math.atan2(sign * matrix.b, sign * matrix.a)),
