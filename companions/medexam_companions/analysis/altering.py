@@ -91,7 +91,10 @@ def options_replaced(rows: Sequence[Row], language: Language, *, seed: int = 17)
     for row in rows:
         question, pool = row.question, pools[row.question.exam.discipline]
         texts = {option.number: option.text for option in question.options if option.number in {row.gold, *row.others}}
-        if not pool or _is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
+        # The last sentence may ask for what is wrong, as `Which is NOT true?` does.
+        (start, _) = (split_sentences(question.stem) or [(0, 0)])[-1]
+        is_negated = re.search(_data()["negated"], plain_letters(question.stem[start:]), re.VERBOSE)
+        if not pool or is_negated or any(map(refers_to_options, texts.values())):
             continue
         own_forms = {_alike(option.text) for option in question.options}
         if (new_texts := _draw_others(question, texts, own_forms, pool, seed)) is not None:
@@ -125,12 +128,6 @@ def paraphrased(rows: Sequence[Row], language: Language, *, table: Path) -> Alte
         texts = {numbers[option.number]: option.text for option in other.options}
         altered[key] = _with_options(_with_stem(row, other.stem, alone=False), texts)
     return _split(altered, "the file has no paraphrase of them")
-
-
-def _is_negated(stem: str) -> bool:
-    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
-    (start, _) = (split_sentences(stem) or [(0, 0)])[-1]
-    return re.search(_data()["negated"], plain_letters(stem[start:]), re.VERBOSE) is not None
 
 
 def refers_to_options(text: str) -> bool:

@@ -133,12 +133,17 @@ def import_ratings(
         medexam audit import audit
     """
     from medexam.experiments import Terminal, default_runs_dir, print_blocks
-    from medexam_companions.audit.ratings import describe_changes, read_ratings
+    from medexam.text import count_of, print_notice
+    from medexam_companions.audit.ratings import read_ratings
     from medexam_companions.audit.report import audit_document, audit_tables
 
     ratings = read_ratings(folder, sheet or (), runs_dir or default_runs_dir())
     if ratings.changed:
-        sys.stderr.write(f"medexam: {describe_changes(ratings.changed)}\n")
+        names = ", ".join(f"{entry.code} ({entry.run}, {entry.key})" for entry in ratings.changed)
+        print_notice(
+            f"{count_of(len(ratings.changed), 'mark')} left out, because the answer has changed since it was rated, or "
+            f"has no reply: {names}; export again to have today's answers judged"
+        )
     document = audit_document(ratings, folder)
     if as_json:
         print_json(document)

@@ -12,7 +12,6 @@ from pathlib import Path
 from medexam import MedExamError
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments import RunFolder
-from medexam.text import count_of
 from medexam_companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry
 from medexam_companions.audit.items import AuditItem, read_audit_items
 from medexam_companions.audit.review_sheets import Review, load_review_sheets, read_sheet_rows
@@ -105,12 +104,3 @@ def _find_run(run: str, paths: Sequence[Path]) -> RunFolder:
         if folder.exists() and folder.read_record().run_id == run:
             return folder
     raise DatasetError(f"it is not in {' or '.join(str(path.parent) for path in dict.fromkeys(paths))}")
-
-
-def describe_changes(changed: Sequence[KeyEntry]) -> str:
-    """Write which answers' marks are left out."""
-    names = ", ".join(f"{entry.code} ({entry.run}, {entry.key})" for entry in changed)
-    return (
-        f"{count_of(len(changed), 'mark')} left out, because the answer has changed since it was rated, or has "
-        f"no reply: {names}; export again to have today's answers judged"
-    )

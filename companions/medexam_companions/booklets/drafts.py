@@ -61,7 +61,19 @@ def draft_questions(numbered: Numbered, layout: BookletLayout, words: Vocabulary
     for number, drawing in _place_drawings(numbered.questions, layout):
         drafts[number].drawings += (drawing,)
     for draft in drafts:
-        draft.boxes = tuple(_widen(box, draft.drawings) for box in draft.boxes)
+        draft.boxes = tuple(
+            Box.around(
+                [
+                    box,
+                    *(
+                        each
+                        for each in draft.drawings
+                        if each.page == box.page and each.x0 < box.x1 and each.x1 > box.x0
+                    ),
+                ]
+            )
+            for box in draft.boxes
+        )
     return drafts
 
 
@@ -119,10 +131,3 @@ def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> 
 
 def _column(line: Line) -> tuple[int, int]:
     return line.box.page, line.column
-
-
-def _widen(box: Box, drawings: Sequence[Box]) -> Box:
-    inside = [
-        drawing for drawing in drawings if drawing.page == box.page and drawing.x0 < box.x1 and drawing.x1 > box.x0
-    ]
-    return Box.around([box, *inside])

@@ -85,16 +85,12 @@ def write_build(out: Path, report: Mapping[str, Any], review: str, drafts: Seque
 def _check_ours(out: Path, report: Mapping[str, Any]) -> None:
     if out.exists() and not out.is_dir():
         raise DatasetError(f"{out}: is a file: give --out a folder")
-    if not out.is_dir() or not _holds_files(out):
+    # Hidden files are drafts that a killed build left.
+    below = (path.relative_to(out).parts for path in out.rglob("*") if path.is_file())
+    if all(any(part.startswith(".") for part in parts) for parts in below):
         return
     if not any(out.glob("*.report.json")):
         raise DatasetError(f"{out}: holds files that are not built exams: give --out a new or empty folder")
     table, account, _ = list_places(out, report)
     if table.exists() and not account.exists():
         raise DatasetError(f"{table}: was not written by a build: move it, or give --out another folder")
-
-
-def _holds_files(folder: Path) -> bool:
-    """Return whether files lie below the folder. Hidden ones are drafts that a killed build left, and do not count."""
-    below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return any(not any(part.startswith(".") for part in path.parts) for path in below)

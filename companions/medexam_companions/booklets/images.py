@@ -21,7 +21,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PARENTHESIS = re.compile(rf"\(\s*(?:ver\s+|v[ée]ase\s+)?(?:la\s+)?imagen\s*{_NUMBER}\s*\)", re.IGNORECASE)
-_MENTION = re.compile(
+MENTION = re.compile(
     r"(?:ver|véase|muestra|observa\w*|adjunta|aporta\w*)\s+(?:en\s+)?(?:la|las|una)?\s*(?:imagen|figura|fotografía)\b"
     r"|(?:imagen|figura|fotografía)\s+(?:adjunta|siguiente)|(?:siguiente|adjunta)\s+(?:imagen|figura|fotografía)",
     re.IGNORECASE,
@@ -40,11 +40,6 @@ def parse_links(stem: str) -> tuple[int, ...]:
         if match := pattern.search(stem):
             return tuple(int(number) for number in re.findall(r"\d+", match.group()))
     return ()
-
-
-def mentions_picture(stem: str) -> bool:
-    """Return whether a question speaks of a picture, by number or without one."""
-    return bool(parse_links(stem) or _MENTION.search(stem))
 
 
 def find_pictures(folder: Path) -> dict[int, Path]:

@@ -151,7 +151,10 @@ def _read_table(
     answers.
     """
     columns = _find_columns(rows)
-    table = [{_nearest(columns, x): text for x, text in row} for row in rows]
+    table = [
+        {min(range(len(columns)), key=lambda place: abs(columns[place] - x), default=0): text for x, text in row}
+        for row in rows
+    ]
     questions = [place for place in range(len(columns)) if _counts_on(table, place)]
     for place in questions:
         following = min((other for other in questions if other > place), default=len(columns))
@@ -177,10 +180,6 @@ def _find_columns(rows: list[list[tuple[float, str]]]) -> list[float]:
         else:
             columns.append([x])
     return [sum(column) / len(column) for column in columns]
-
-
-def _nearest(columns: list[float], x: float) -> int:
-    return min(range(len(columns)), key=lambda place: abs(columns[place] - x), default=0)
 
 
 def _counts_on(table: list[dict[int, str]], place: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from medexam.text import count_of
 from medexam_companions.booklets.drafts import Draft
-from medexam_companions.booklets.images import mentions_picture, parse_links
+from medexam_companions.booklets.images import MENTION, parse_links
 from medexam_companions.booklets.pages.numbering import MOST_OPTIONS
 
 LONGEST_OPTION = 400
@@ -39,9 +39,10 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
     if draft.drawings:
         drawn = count_of(len(draft.drawings), "picture")
         yield "drawing", f"contains {drawn}, perhaps chemical structures: write their SMILES in --corrections"
-    if len(parse_links(draft.stem)) > 1:
-        yield "several_pictures", f"is linked to pictures {list(parse_links(draft.stem))}: the first was taken"
-    if draft.picture is None and mentions_picture(draft.stem):
+    links = parse_links(draft.stem)
+    if len(links) > 1:
+        yield "several_pictures", f"is linked to pictures {list(links)}: the first was taken"
+    if draft.picture is None and (links or MENTION.search(draft.stem)):
         yield "picture_missing", "speaks of a picture and has none"
 
 
@@ -61,10 +62,8 @@ def _find_unread(draft: Draft) -> Iterator[tuple[str, str]]:
     if codes := sorted({f"U+{ord(character):04X}" for character in _UNREADABLE.findall(draft.text)}):
         yield "unreadable_character", f"holds {', '.join(codes)}: characters without a meaning"
     if draft.guessed:
-        yield (
-            "guessed_characters",
-            f"contains {count_of(draft.guessed, 'guessed character')}: the font does not name them",
-        )
+        guessed = count_of(draft.guessed, "guessed character")
+        yield "guessed_characters", f"contains {guessed}: the font does not name them"
 
 
 def find_flaw(draft: Draft) -> str | None:

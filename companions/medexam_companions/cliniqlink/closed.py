@@ -113,11 +113,6 @@ def match_choice(options: Sequence[str], gold: str, text: str) -> str:
     return "mixed" if letter and answer == f"{letter}: {right}".lower() else "none"
 
 
-def is_option(options: Sequence[str], text: str) -> bool:
-    """Return whether an answer is the text of any option."""
-    return normalise(text) in map(normalise, options)
-
-
 def chooses_right_kindly(options: Sequence[str], gold: str, text: str) -> bool:
     """Judge a choice; a letter, "C: text", "(C) text" and "The answer is C" count too."""
     right = normalise(_right_option(options, gold))

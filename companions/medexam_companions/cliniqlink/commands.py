@@ -1,6 +1,6 @@
 """`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,7 +40,7 @@ def score_submission(
         medexam cliniqlink score teams/one
     """
     from medexam.experiments import default_runs_dir
-    from medexam_companions.cliniqlink.submissions import format_table, overall_text, read_submissions
+    from medexam_companions.cliniqlink.submissions import format_table, read_submissions
 
     entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
     for entry in entries:
@@ -58,11 +58,7 @@ def score_submission(
         ]
         print_json(documents)
         return
-    for entry in entries:
-        caption = (
-            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
-        )
-        print_blocks(Terminal(), [replace(format_table(entry), caption=caption)])
+    print_blocks(Terminal(), list(map(format_table, entries)))
 
 
 @app.command("board")

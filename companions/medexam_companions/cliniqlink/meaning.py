@@ -58,11 +58,6 @@ class OpenAnswer:
     has_marker: bool = True
     """Multi-hop inverse: the word "explanation" stands before the explanation."""
 
-    @property
-    def names_step(self) -> bool:
-        """Whether the wrong step is named."""
-        return self.step is not None and self.step == self.gold_step
-
     def factor(self, profile: Profile) -> float:
         """Return what the semantic score is multiplied by: 1, 0.7 and 0.3 for a distance of 0, 1 and 2 steps.
 

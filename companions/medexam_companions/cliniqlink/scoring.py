@@ -70,8 +70,9 @@ class Answer:
                 word, trailing = closed.read_verdict(text)
                 flaws |= {"no verdict": word is None, "trailing text": trailing}
             case "multiple_choice":
+                is_option = closed.normalise(text) in map(closed.normalise, task.options)
                 is_right = closed.match_choice(task.options, self.expected, text) == "full"
-                flaws["not an option"] = not is_right and not closed.is_option(task.options, text)
+                flaws["not an option"] = not is_right and not is_option
             case "list" if not task.options:
                 return []
             case "list":
@@ -237,7 +238,8 @@ def _score_open(
     items |= {layer: {key: layers[key][layer] for key in keys if key in layers} for layer in _LAYERS}
     keys_that_count = _last_of_paragraph(answers)
     if answers and answers[0].task.group == "multi_hop_inverse":
-        values["step_rate"] = _mean([texts[key].names_step for key in keys_that_count])
+        steps = [(texts[key].step, texts[key].gold_step) for key in keys_that_count]
+        values["step_rate"] = _mean([step is not None and step == gold_step for step, gold_step in steps])
     if ngrams is not None and answers:
         nothing = dict.fromkeys(ngrams("a", "b"), 0.0)
         pairs = {key: (texts[key].gold, texts[key].predicted) for key in keys}

@@ -103,15 +103,6 @@ def _score(name: str, run: StoredRun, missing: Missing) -> Submission:
     return Submission(name, run, every, predictions, benchmark.score(every, predictions).metrics, absent, notes)
 
 
-def overall_text(submission: Submission) -> str:
-    """Say the overall scores of both profiles, in percent."""
-    values = {name: percent(measure.value) for name, measure in submission.metrics.measures.items()}
-    return (
-        f"overall {values['published']} by the released code's rules, {values['paper']} by the paper's; "
-        f"{values['published_forgiving']} and {values['paper_forgiving']} if the form of closed answers did not count."
-    )
-
-
 def format_table(submission: Submission) -> Table:
     """Show the scores of each format by both profiles, and what its closed answers lose by their form alone."""
     headers = ("Format", "n", "No answer", "Published", "Paper", "Lost by form", "BLEU", "METEOR", "ROUGE")
@@ -136,4 +127,10 @@ def format_table(submission: Submission) -> Table:
                 *(percent(values.get(name)) for name in ("bleu", "meteor", "rouge")),
             )
         )
-    return Table("By format", headers, tuple(rows))
+    overall = {name: percent(measure.value) for name, measure in submission.metrics.measures.items()}
+    caption = (
+        "Percent: overall {published} by the released code's rules, {paper} by the paper's; {published_forgiving} and "
+        "{paper_forgiving} if the form of closed answers did not count. Lost by form: what closed answers would gain "
+        "if their form did not count."
+    ).format_map(overall)
+    return Table("By format", headers, tuple(rows), caption=caption)

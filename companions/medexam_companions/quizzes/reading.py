@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from medexam.datasets import RawTable, open_text
-from medexam_companions.quizzes.texts import is_aiken, is_anki, is_gift, read_aiken, read_anki, read_gift
+from medexam_companions.quizzes.texts import read_gift, read_text
 from medexam_companions.quizzes.xml import read_quiz_xml
 
 
@@ -16,8 +16,4 @@ def read_quiz(path: Path) -> RawTable | None:
         return None
     with open_text(path) as stream:
         text = stream.read()
-    if is_anki(text):
-        return read_anki(text)
-    if is_aiken(text.splitlines()):
-        return RawTable("Aiken", (), read_aiken(text.splitlines()))
-    return RawTable("GIFT", (), read_gift(text)) if suffix == ".gift" or is_gift(text) else None
+    return read_text(text) or (RawTable("GIFT", (), read_gift(text)) if suffix == ".gift" else None)

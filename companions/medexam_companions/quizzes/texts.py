@@ -44,14 +44,13 @@ def _row(question: str, options: Mapping[str, str], right: Sequence[str]) -> dic
     return {"question": question, "options": options, "answer": right[0] if len(right) == 1 else right}
 
 
-def is_gift(text: str) -> bool:
-    """Return whether a text holds answers between braces, as GIFT has them."""
-    return _IS_GIFT.search(text) is not None
-
-
-def is_aiken(lines: Iterable[str]) -> bool:
-    """Return whether there is a line such as `ANSWER: B`, as below each question in Aiken's form."""
-    return any(map(_AIKEN_ANSWER.fullmatch, lines))
+def read_text(text: str) -> RawTable | None:
+    """Read the questions of a text, by what it holds: lines of Anki's settings, Aiken's answers, or GIFT's braces."""
+    if _ANKI_LINE.match(text):
+        return read_anki(text)
+    if any(map(_AIKEN_ANSWER.fullmatch, lines := text.splitlines())):
+        return RawTable("Aiken", (), read_aiken(lines))
+    return RawTable("GIFT", (), read_gift(text)) if _IS_GIFT.search(text) else None
 
 
 def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
@@ -132,11 +131,6 @@ def read_number(text: str | None, otherwise: float = 0.0) -> float:
 
 _ANKI_LINE = re.compile(r"(?i)#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n")
 _ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
-
-
-def is_anki(text: str) -> bool:
-    """Return whether a text begins with a line such as `#separator:tab`."""
-    return _ANKI_LINE.match(text) is not None
 
 
 def read_anki(text: str) -> RawTable:

@@ -4,6 +4,7 @@ A run's texts stand in a file of its translation's folder, each under a key of i
 another item.
 """
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from medexam.measures import Predictions, ScoredRun, WordsBenchmark, scored_item
 from medexam.model_calls import is_cut
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
-from medexam_companions.translation.layout import QuestionText, item_key, text_of_task
+from medexam_companions.translation.layout import QuestionText, render_layout, text_of_task
 from medexam_companions.translation.validity import TranslationCandidate, TranslationFault, judge_text
 
 BENCHMARK = "translation"
@@ -73,7 +74,8 @@ def write_texts(path: Path, texts: Iterable[QuestionText], language: str) -> Non
     """Write texts in a language as the items of a run; raises `OSError`."""
     lines = [
         ExampleRecord(
-            item_key(text, language),
+            # It ends with the digest of what the model is shown.
+            f"{text.key}/{language}/{hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]}",
             {"stem": text.stem, "options": [f"{number}. {words}" for number, words in text.options]},
             {},
         ).to_line()

@@ -4,7 +4,6 @@ The layout is the exams' own: the stem, then each option on a line of its own be
 for a translation shows it, and a reply is read by it. It knows nothing of languages and of models.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
 
@@ -39,11 +38,6 @@ def text_of_task(task: Task) -> QuestionText:
     """Return the text that a task asks for in another language."""
     options = (line.partition(". ") for line in task.options)
     return QuestionText(source_key(task.key), task.question, tuple((int(number), text) for number, _, text in options))
-
-
-def item_key(text: QuestionText, language: str) -> str:
-    """Return the key of a text in a language as an item: it ends with the digest of what the model is shown."""
-    return f"{text.key}/{language}/{hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]}"
 
 
 def source_key(key: str) -> str:

@@ -66,7 +66,7 @@ def judge_text(
     text = parse_layout(source.key, cleaned)
     faults = find_faults(source, text)
     # What was cleaned away behind the end was written after it, so the end itself is whole.
-    if cut_off and reply and reply.rstrip().endswith(_tail(cleaned)):
+    if cut_off and reply and reply.rstrip().endswith((cleaned.split() or [""])[-1]):
         faults = (*faults, TranslationFault.CUT_OFF)
     is_unchanged = cleaned.split() == render_layout(source).split()
     return TranslationCandidate(setup, text, faults, is_unchanged)
@@ -82,11 +82,6 @@ def find_faults(source: QuestionText, text: QuestionText) -> tuple[TranslationFa
     if text.numbers != source.numbers[: len(text.numbers)]:
         faults.append(TranslationFault.NUMBERING)
     return tuple(faults)
-
-
-def _tail(text: str) -> str:
-    words = text.split()
-    return words[-1] if words else ""
 
 
 def clean_reply(reply: str, numbers: Sequence[int], keywords: Collection[str] = ()) -> str:

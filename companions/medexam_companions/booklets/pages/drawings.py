@@ -126,17 +126,12 @@ def _join(boxes: list[Box]) -> list[Box]:
     joined: list[Box] = []
     for box in boxes:
         # Each join may bring the box near others that it did not touch before.
-        while near := next((other for other in joined if _touch(box, other)), None):
-            joined.remove(near)
-            box = Box.around([box, near])
+        while near := [
+            other
+            for other in joined
+            if max(box.x0 - other.x1, other.x0 - box.x1, box.bottom - other.top, other.bottom - box.top) <= _NEAR
+        ]:
+            joined.remove(near[0])
+            box = Box.around([box, near[0]])
         joined.append(box)
     return joined
-
-
-def _touch(box: Box, other: Box) -> bool:
-    return (
-        box.x0 <= other.x1 + _NEAR
-        and other.x0 <= box.x1 + _NEAR
-        and box.bottom <= other.top + _NEAR
-        and other.bottom <= box.top + _NEAR
-    )

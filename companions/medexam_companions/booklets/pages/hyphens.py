@@ -28,6 +28,7 @@ _BEFORE = re.compile(r"([^\W_]+)-\Z")
 _AFTER = re.compile(r"^([^\W_]+)")
 _ACCENTS = "áéíóú"
 _VOWELS = "aeiouáéíóúü"
+_STRONG = frozenset("aeoáéíóú")
 _NUCLEUS = re.compile(r"[aeiouáéíóúü]+", re.IGNORECASE)
 _AFTER_ACCENT = 2
 """Syllables that may follow the accented one in a Spanish word; adverbs in -mente are looked at without it."""
@@ -107,11 +108,14 @@ def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
         return True, "stands with a hyphen elsewhere"
     if f"{first}{second}" in words:
         return False, "stands without a hyphen elsewhere"
-    if reason := _find_spelling(first, second) or (shouted and _find_acronym(first, second)):
+    if reason := _find_spelling(first, second):
         return True, reason
+    if shouted and (_ROMAN.match(second) or len(first) + len(second) <= LONGEST_ACRONYM or first[-1] in _NO_END):
+        return True, "an acronym in capitals"
     if second.lower() == "mente":
         return False, "an adverb"
-    if _are_words(first, second, words, SHORTEST_ACRONYM if shouted else SHORTEST_WORD):
+    shortest, is_prefix = SHORTEST_ACRONYM if shouted else SHORTEST_WORD, f" {first.lower()} " in f" {_PREFIXES}"
+    if not is_prefix and min(len(first), len(second)) >= shortest and first in words and second in words:
         return True, "both halves are words"
     if words.broken:
         return False, "a syllable's end"
@@ -131,33 +135,13 @@ def _find_spelling(first: str, second: str) -> str:
     return ""
 
 
-def _find_acronym(first: str, second: str) -> str:
-    """Return why two halves in capitals are no word; empty if they may be one."""
-    if _ROMAN.match(second) or len(first) + len(second) <= LONGEST_ACRONYM or first[-1] in _NO_END:
-        return "an acronym in capitals"
-    return ""
-
-
 def _too_many_accents(first: str, second: str) -> bool:
     """Return whether the joined word would carry two accents, or one too far from its end."""
     joined = re.sub(r"mente$", "", f"{first}{second}".lower())
     places = [place for place, letter in enumerate(joined) if letter in _ACCENTS]
     if len(places) != 1:
         return len(places) > 1
-    return _count_syllables(joined[places[0] + 1 :].lstrip(_VOWELS)) > _AFTER_ACCENT
-
-
-def _count_syllables(text: str) -> int:
-    return sum(1 for run in _NUCLEUS.findall(text) for _ in range(1 + _hiatuses(run)))
-
-
-def _hiatuses(run: str) -> int:
-    """Count the breaks between two strong or accented vowels of a run."""
-    strong = "aeoáéíóú"
-    return sum(vowel in strong and following in strong for vowel, following in pairwise(run))
-
-
-def _are_words(first: str, second: str, words: Vocabulary, shortest: int) -> bool:
-    if f" {first.lower()} " in f" {_PREFIXES}":
-        return False
-    return min(len(first), len(second)) >= shortest and first in words and second in words
+    # Of vowels beside each other, two that are strong or accented are of two syllables.
+    runs = _NUCLEUS.findall(joined[places[0] + 1 :].lstrip(_VOWELS))
+    syllables = len(runs) + sum({*pair} <= _STRONG for run in runs for pair in pairwise(run))
+    return syllables > _AFTER_ACCENT

@@ -39,9 +39,9 @@ def find_page_margins(
             text = render_glyphs(row.glyphs, body, usual_gap)
             pattern, place = re.sub(r"\d+", "#", text), (page.number, row.baseline)
             inside = is_inside(row, page.height)
-            if not inside and (
-                _PAGE_NUMBER.match(text) or (text.isdigit() and _is_alone(row, rows[page.number], body))
-            ):
+            others = (other.baseline for other in rows[page.number] if other is not row)
+            is_alone = all(abs(other - row.baseline) > _ALONE * body for other in others)
+            if not inside and (_PAGE_NUMBER.match(text) or (text.isdigit() and is_alone)):
                 margins[place] = pattern
             elif not _LABEL.match(text):
                 repeated[pattern, round(row.baseline) if inside else None].append(place)
@@ -56,7 +56,3 @@ def find_page_margins(
 def is_inside(row: GlyphRow, height: float) -> bool:
     """Return whether a row stands where no header or footer usually does."""
     return MARGIN_SHARE * height < row.baseline < (1 - MARGIN_SHARE) * height
-
-
-def _is_alone(row: GlyphRow, rows: Sequence[GlyphRow], body: float) -> bool:
-    return all(abs(other.baseline - row.baseline) > _ALONE * body for other in rows if other is not row)

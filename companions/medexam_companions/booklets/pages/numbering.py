@@ -192,12 +192,9 @@ def _begins_option(label: _Label, following: _Label | None, question: RawQuestio
         return False
     if label.number == 1:
         return not question.options or (following is not None and following.number == 2)
-    return label.number == len(question.options) + 1 or _skips_one(label, question)
-
-
-def _skips_one(label: _Label, question: RawQuestion) -> bool:
-    """Return whether one option's number could not be read: better a gap that is seen than two options in one."""
-    return bool(question.options) and label.number == question.options[-1].number + 2
+    # One number may not have been read: better a gap that is seen than two options in one.
+    skips_one = bool(question.options) and label.number == question.options[-1].number + 2
+    return label.number == len(question.options) + 1 or skips_one
 
 
 def _return_to_stem(question: RawQuestion) -> None:

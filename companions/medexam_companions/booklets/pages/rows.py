@@ -53,9 +53,10 @@ def find_rows(glyphs: Sequence[Glyph], body: float) -> list[GlyphRow]:
             rows.append([glyph])
         else:
             near.append(glyph)
-    glyph_rows = [
-        GlyphRow(median(glyph.baseline for glyph in row if not _hangs(glyph, row, body)), tuple(row)) for row in rows
-    ]
+    glyph_rows = []
+    for row in rows:
+        levels = [glyph.baseline for glyph in row if glyph.size >= SMALL * body] or [glyph.baseline for glyph in row]
+        glyph_rows.append(GlyphRow(median(levels), tuple(row)))
     return sorted((row for row in glyph_rows if row.ink), key=lambda row: -row.baseline)
 
 
@@ -97,10 +98,6 @@ def _is_exponent(glyph: Glyph, following: Glyph | None, level: float, body: floa
         and _is_raised(following, level, body)
         and (following.text.isdigit())
     )
-
-
-def _hangs(glyph: Glyph, row: list[Glyph], body: float) -> bool:
-    return glyph.size < SMALL * body and any(other.size >= SMALL * body for other in row)
 
 
 def _find_home(small: Glyph, rows: list[list[Glyph]], body: float) -> list[Glyph] | None:

@@ -145,10 +145,6 @@ def _parse(value: Any) -> Any:
     return ast.literal_eval(_SHOWN.sub(lambda match: match[1] or match[2] or "1e999", value))
 
 
-def _open_opencompass(document: Any, path: Path) -> Opened:
-    return map(_opencompass, _entries(list(read_lines(path)) if document is None else document)), {}, {}
-
-
 def _opencompass(record: Record) -> Record:
     labels = {name.removeprefix(_LABEL): value for name, value in record.items() if name.startswith(_LABEL)}
     if not labels:
@@ -242,7 +238,7 @@ _OPENERS: Mapping[str, Callable[[Any, Path], Opened]] = {
     "every_eval_ever": _open_every_eval_ever,
     "helm": _open_helm,
     "lighteval": lambda _, path: (_lighteval(path), {}, {}),
-    "opencompass": _open_opencompass,
+    "opencompass": lambda document, path: (map(_opencompass, _entries(document or list(read_lines(path)))), {}, {}),
     "evalscope": lambda _, path: (read_lines(path), next(read_lines(path), {}), {}),
     "simple_evals": _open_simple_evals,
 }
