@@ -93,8 +93,11 @@ def read_numbers(layout: BookletLayout) -> Numbered:
     """
     best: list[RawQuestion] = []
     first_place = 0
-    for find_labels in (_find_labels, _find_lettered, _find_bare):
-        labels = find_labels(layout.lines)
+    for labels in (
+        _find_labels(layout.lines),
+        _find_by_form(layout.lines, _LETTER, "question", "option"),
+        _find_by_form(layout.lines, _BARE, "option", "question"),
+    ):
         # Covers and instructions are numbered too, so every 1 is tried; the start with most whole questions is right.
         for start in [label for label in labels if label.number == 1 and label.role != "option"][:_MOST_STARTS]:
             questions = _read_from(layout, labels, start.place)
@@ -135,26 +138,18 @@ def _find_labels(lines: Sequence[Line]) -> list[_Label]:
     return labels
 
 
-def _find_lettered(lines: Sequence[Line]) -> list[_Label]:
-    """Find labels where numbers are questions' and letters options'."""
-    labels = []
-    for place, line in enumerate(lines):
-        if match := _LETTER.match(line.text):
-            number = ord(match.group(1).lower()) - ord("a") + 1
-            labels.append(_Label(place, number, match.group(2), "option"))
-        elif match := _LABEL_CLOSE.match(line.text) or _LABEL.match(line.text):
-            labels.append(_Label(place, int(match.group(1)), match.group(2), "question"))
-    return labels
+def _find_by_form(lines: Sequence[Line], other: re.Pattern[str], role: str, other_role: str) -> list[_Label]:
+    """Find labels whose form tells their role: `role` for numbers with a full stop, else letters or bare numbers.
 
-
-def _find_bare(lines: Sequence[Line]) -> list[_Label]:
-    """Find labels where questions have bare numbers at the edge, and options numbers with a full stop."""
+    Bare numbers are labels at the edge alone.
+    """
     labels = []
     for place, line in enumerate(lines):
         if match := _LABEL_CLOSE.match(line.text) or _LABEL.match(line.text):
-            labels.append(_Label(place, int(match.group(1)), match.group(2), "option"))
-        elif (match := _BARE.match(line.text)) and line.indent <= _NEAR:
-            labels.append(_Label(place, int(match.group(1)), match.group(2), "question"))
+            labels.append(_Label(place, int(match[1]), match[2], role))
+        elif (match := other.match(line.text)) and (other is _LETTER or line.indent <= _NEAR):
+            number = int(match[1]) if match[1].isdigit() else ord(match[1].lower()) - ord("a") + 1
+            labels.append(_Label(place, number, match[2], other_role))
     return labels
 
 
