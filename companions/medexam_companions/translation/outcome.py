@@ -11,10 +11,10 @@ from typing import Any
 
 from medexam import Question
 from medexam.datasets import find_files, read_embedded, render_record, write_exam_table
-from medexam.experiments import count_answerers
+from medexam.experiments import count_answerers, open_store, send_copy
 from medexam.specs import ModelSpec
 from medexam_companions.translation.layout import QuestionText
-from medexam_companions.translation.plan import TranslationPlan, read_candidates
+from medexam_companions.translation.plan import QUALITY, TranslationPlan, read_candidates
 from medexam_companions.translation.selecting import RULES, Choice, select
 from medexam_companions.translation.validity import TranslationCandidate, TranslationFault
 
@@ -165,3 +165,20 @@ def _image(question: Question, pictures: Mapping[Any, Any]) -> Any:
         return question.image
     reference = None if question.image is None else {"bytes": None, "path": question.image}
     return pictures.get((question.exam.name, question.number), reference)
+
+
+def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> Any:
+    """Send what came out, with `quality.json` where that is there; raises `TrackingError` as `open_store` does."""
+    document, path = outcome.document, plan.folder.path
+    values = {"questions": document["questions"], "owed": outcome.pending, "chosen": len(outcome.choices)}
+    values |= {f"rule.{rule}": number for rule, number in document["rules"].items()}
+    for row in document["setups"]:
+        values |= {f"{name}.{row['setup']}": value for name, value in {**row, **row["faults"]}.items()}
+    for row in plan.folder.read_json(QUALITY)["measured"] if (path / QUALITY).exists() else ():
+        values |= {f"{row['what']}.{name}.{row['setup']}": row[name] for name in ("bleu", "bert_f1")}
+    status = "KILLED" if outcome.pending else "FINISHED"
+    params = {name: document[name] for name in ("source", "target", "model")} | {"dataset": plan.exam_set.name}
+    metrics = [(name, float(value), 0) for name, value in values.items() if isinstance(value, int | float)]
+    files, key = list(path.iterdir()), str(path.resolve())
+    with open_store(tracking_uri) as client:
+        return send_copy(client, "translations", path.name, key, status, params, {}, metrics, files=files)
