@@ -87,8 +87,12 @@ def describe_usage(error: Any) -> str:
     message = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", message).replace(
         "Value error, ", ""
     )
-    if (command := re.fullmatch(r"no such command '(.+)'", message)) and _is_spec(command[1]):
-        return f"{message}: write `medexam run {command[1]}`"
+    if command := re.fullmatch(r"no such command '(.+)'", message):
+        from medexam.specs.loading import library_files
+
+        word = command[1]
+        if word in library_files() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file()):
+            return f"{message}: write `medexam run {word}`"
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
     if message.startswith("no such option") and option:
         from medexam.specs.base import find_places
@@ -107,13 +111,6 @@ def describe_usage(error: Any) -> str:
     return f"{message}; `{context.command_path} --help` lists the choices" if context is not None else message
 
 
-def _is_spec(word: str) -> bool:
-    """Return whether `medexam run` takes the word: a shipped experiment or a YAML file."""
-    from medexam.specs.loading import library_files
-
-    return word in library_files() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file())
-
-
 _WAYS_OUT: Mapping[int, str] = {
     # What a user names may be looked for in many places, and none of them takes a name as long.
     errno.ENAMETOOLONG: "the name is too long; correct the path",
@@ -123,8 +120,7 @@ _WAYS_OUT: Mapping[int, str] = {
     ),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or name a place with more room"),
     **dict.fromkeys(
-        (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EEXIST, errno.ENOTEMPTY),
-        "move it away, or name another",
+        (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EEXIST), "move it away, or name another"
     ),
     **dict.fromkeys((errno.EIO, errno.ESTALE), "check the disk or the network drive"),
 }
@@ -140,7 +136,7 @@ def describe_system_fault(error: Exception) -> str | None:
         return "this user has no home folder: set HOME to a folder that can be written"
     if isinstance(error, RuntimeError) and "lost sys.stdin" in str(error):
         return "standard input is closed, so nobody can confirm: give --yes, or open it"
-    if isinstance(error, OSError) and error.errno is not None and error.errno in _WAYS_OUT:
+    if isinstance(error, OSError) and (way_out := _WAYS_OUT.get(error.errno or 0)):
         reason = f" ({error.strerror})" if error.errno != errno.ENAMETOOLONG else ""
-        return one_line(f"{error.filename or 'the output or a file'}{reason}: {_WAYS_OUT[error.errno]}")
+        return one_line(f"{error.filename or 'the output or a file'}{reason}: {way_out}")
     return None

@@ -3,7 +3,6 @@
 What is built, fetched or translated is written in this form. It knows neither keys nor golds.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ WHOLE = ("year", "qid", "ra")
 SOURCE_METADATA = b"medexam.source"
 """The Parquet metadata under which a fetched file says which hub revision it holds."""
 
-_CATEGORIES: dict[str, str] = {Discipline.NURSING: "nursery"}
-"""What the hub calls a discipline where that is not its name."""
+_PICTURES = {b"huggingface": b'{"info": {"features": {"image": {"_type": "Image"}}}}'}
+"""The Parquet metadata by which the `datasets` library knows a column of pictures."""
 
 Placed = tuple[str, object]
 """Where a record stands in its file, and the record, or the `RowError` that says what is wrong with it."""
@@ -48,7 +47,7 @@ def render_record(
     return {
         "name": exam.name,
         "year": exam.year,
-        "category": _CATEGORIES.get(exam.discipline, exam.discipline),
+        "category": "nursery" if exam.discipline == Discipline.NURSING else exam.discipline,
         "qid": number,
         "qtext": stem,
         "ra": gold,
@@ -70,9 +69,7 @@ def write_exam_table(path: Path, records: Sequence[Mapping[str, Any]], origin: s
     types = (
         dict.fromkeys(FIELDS, pa.string()) | dict.fromkeys(WHOLE, pa.int64()) | {"image": picture, "answers": answers}
     )
-    # By which the `datasets` library knows a column of pictures.
-    hub = json.dumps({"info": {"features": {"image": {"_type": "Image"}} if with_pictures else {}}})
-    metadata = {SOURCE_METADATA: origin.encode(), b"huggingface": hub.encode()}
+    metadata = {SOURCE_METADATA: origin} | (_PICTURES if with_pictures else {})
     schema = pa.schema(list(types.items()), metadata=metadata)
     with whole_file(path) as draft:
         pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
