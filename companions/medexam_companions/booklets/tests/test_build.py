@@ -153,7 +153,7 @@ def test_corrections_are_applied_and_reported(build, print_booklet, questions, t
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1: {stem: A}", "1: reason: field required"),
+        ("1: {stem: A}", "1: reason: is missing"),
         ("1: {reason: why}", "1: changes nothing"),
         ("headqa-v2/2019/biology/1: {reason: why, stem: A}", "is no question of Cuaderno_2020_0_B"),
         ("99: {reason: why, stem: A}", "question 99 was not read from the booklet"),

@@ -82,7 +82,7 @@ def chosen(**offered):
             for key, stems in offered.items()
         }
     )
-    return {key: (one.candidate.setup, one.rule.value, one.similarity) for key, one in choices.items()}
+    return {key: (one.candidate.setup, one.rule, one.similarity) for key, one in choices.items()}
 
 
 def test_the_only_valid_one_is_taken_and_without_any_a_question_is_discarded() -> None:
