@@ -65,8 +65,8 @@ def fit_items(right: Floats) -> ItemFit:
         slopes = (right.T @ weights - weights.sum(axis=0) * chances) @ basis - deviations / PRIOR_SD
         return float((deviations**2).sum() / 2 - likelihood), -slopes.ravel()
 
-    found = minimize(loss, parameters.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": _CLOSE})
-    parameters = found.x.reshape(-1, 2)
+    optimum = minimize(loss, parameters.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": _CLOSE})
+    parameters = optimum.x.reshape(-1, 2)
     weights, _ = _posterior(right, parameters @ basis.T, prior)
     abilities = weights @ nodes
     return ItemFit(

@@ -70,19 +70,19 @@ def find_item_response(compared: ComparisonScope) -> ComparisonSection:
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}
     fit, runs, golds = fit_items(right), len(compared.folders), compared.sets[0].golds
-    found = dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True))
-    by_slope = sorted(keys, key=lambda key: found[key]["discrimination"])
+    fitted = dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True))
+    by_slope = sorted(keys, key=lambda key: fitted[key]["discrimination"])
     kinds = {
-        "suspicious": [key for key in by_slope if found[key]["suspicious"] is not None],
-        "useless": [key for key in by_slope if found[key]["useless"]],
-        "hard": sorted((key for key in by_slope if found[key]["hard"]), key=lambda key: found[key]["strongest"]),
+        "suspicious": [key for key in by_slope if fitted[key]["suspicious"] is not None],
+        "useless": [key for key in by_slope if fitted[key]["useless"]],
+        "hard": sorted((key for key in by_slope if fitted[key]["hard"]), key=lambda key: fitted[key]["strongest"]),
     }
     rows = tuple(
         (
-            *(key, kind, str(golds[key].number), str(found[key]["suspicious"] or NONE), str(found[key]["right"])),
-            f"{found[key]['discrimination']:+.2f}",
-            coefficient(found[key]["standard_error"]),
-            percent(found[key]["strongest"]),
+            *(key, kind, str(golds[key].number), str(fitted[key]["suspicious"] or NONE), str(fitted[key]["right"])),
+            f"{fitted[key]['discrimination']:+.2f}",
+            coefficient(fitted[key]["standard_error"]),
+            percent(fitted[key]["strongest"]),
         )
         for kind, listed in kinds.items()
         for key in listed[:SHOWN]
@@ -109,7 +109,7 @@ def find_item_response(compared: ComparisonScope) -> ComparisonSection:
             "weak": is_weak,
             "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
             "strong": [compared.run_keys[run] for run in strong],
-            "questions": found,
+            "questions": fitted,
         },
         [Table("Questions to review", headers, rows, text_columns=2, caption=caption)] if rows else [],
     )

@@ -104,8 +104,8 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, str, str] | N
     scores. Scores must be by length or by the least likely tokens: others grow with the length.
     """
     cells = [record.cell for record in compared.records]
-    asked = [(cell.program.model_dump(), cell.dataset.alter) for cell in cells]
-    (one, *others) = {(program.get("read") == "option_text" and program["norm"], alter) for program, alter in asked}
+    settings = [(cell.program.model_dump(), cell.dataset.alter) for cell in cells]
+    (one, *others) = {(program.get("read") == "option_text" and program["norm"], alter) for program, alter in settings}
     norm, alter = one
     rows = [
         [(run[key].option_scores or {}, exam_set.golds[key].number) for key in compared.scored.keys]

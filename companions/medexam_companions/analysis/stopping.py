@@ -59,12 +59,12 @@ def ask_by_blocks(
     records = [shared | {"ended": None} for _ in whole.runs[1:]]
     runs: dict[str, StoredRun] = {}
     block = max(LEAST_BLOCK, math.ceil(total / LOOKS))
-    for asked in (*range(block, total, block), total):
-        plan = plan_spec(spec, {"dataset.limit": asked}, runs_dir=runs_dir)
+    for limit in (*range(block, total, block), total):
+        plan = plan_spec(spec, {"dataset.limit": limit}, runs_dir=runs_dir)
         first, *others = plan.runs
         going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record["ended"]]
         cells = (first, *(cell for cell, _ in going_on))
-        if asked < total:
+        if limit < total:
             sets = [replace(cell.question_set, notes=(*cell.question_set.notes, EARLY)) for cell in cells]
             cells = tuple(replace(cell, question_set=items) for cell, items in zip(cells, sets, strict=True))
         if any(cell.pending for cell in cells):
@@ -73,9 +73,9 @@ def ask_by_blocks(
         before = _find_right(first)
         for cell, record in going_on:
             look = _look(before, _find_right(cell), test)
-            is_over = asked == total and look["n"] == total
+            is_over = limit == total and look["n"] == total
             ended = test.decide(look["gained"], look["lost"], look["n"]) or (RAN_OUT if is_over else None)
-            record |= {"asked": asked, "ended": ended, **look}
+            record |= {"asked": limit, "ended": ended, **look}
         # A block of which all failed tells that nobody answers any more.
         if stop is not None or len(before) <= scored or all(record["ended"] for record in records):
             break

@@ -12,13 +12,14 @@ def find_strengths(compared: ComparisonScope) -> ComparisonSection:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
     names, keys, clusters = compared.names, compared.run_keys, compared.scored.clusters
     independent = compared.statistics.clusters if takes_clusters(clusters) else "questions within exams"
-    found = compare_strengths(compared.scored.first, clusters)
-    order = sorted(range(len(found)), key=lambda run: -found[run]["strength"])
+    strengths = compare_strengths(compared.scored.first, clusters)
+    order = sorted(range(len(strengths)), key=lambda run: -strengths[run]["strength"])
     rows = tuple(
         (
-            *(str(number), names[run], str(found[run]["wins"]), str(found[run]["losses"])),
-            "{:+.2f} [{:.2f}, {:.2f}]".format(found[run]["strength"], *found[run]["interval"]),
-            ", ".join(str(order.index(rival) + 1) for rival in order if rival in found[run]["not_separable"]) or NONE,
+            *(str(number), names[run], str(strengths[run]["wins"]), str(strengths[run]["losses"])),
+            "{:+.2f} [{:.2f}, {:.2f}]".format(strengths[run]["strength"], *strengths[run]["interval"]),
+            ", ".join(str(order.index(rival) + 1) for rival in order if rival in strengths[run]["not_separable"])
+            or NONE,
         )
         for number, run in enumerate(order, start=1)
     )
@@ -30,9 +31,9 @@ def find_strengths(compared: ComparisonScope) -> ComparisonSection:
     )
     headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
     table = Table("Strengths of all runs", headers, rows, text_columns=2, caption=caption)
-    pairs = len(found) * (len(found) - 1) // 2
-    separable = pairs - sum(len(run["not_separable"]) for run in found) // 2
-    others = ", ".join(names[run] for run in order if run in found[order[0]]["not_separable"])
+    pairs = len(strengths) * (len(strengths) - 1) // 2
+    separable = pairs - sum(len(run["not_separable"]) for run in strengths) // 2
+    others = ", ".join(names[run] for run in order if run in strengths[order[0]]["not_separable"])
     first = names[order[0]]
     sentences = [
         f"{separable} of {pairs} pairs of runs are separable in strength, at 95 % for all pairs at once.",
@@ -44,7 +45,7 @@ def find_strengths(compared: ComparisonScope) -> ComparisonSection:
         "independent": independent,
         "runs": {
             key: run | {"not_separable": [keys[rival] for rival in run["not_separable"]]}
-            for key, run in zip(keys, found, strict=True)
+            for key, run in zip(keys, strengths, strict=True)
         },
     }
     return ComparisonSection("strengths", sentences, document, [table])

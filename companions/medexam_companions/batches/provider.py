@@ -104,7 +104,7 @@ class HostedBatches:
         )
         while True:
             try:
-                found = await self._once.batches.retrieve(batch_id)
+                batch_now = await self._once.batches.retrieve(batch_id)
             except _PASSING as fault:
                 if not failed:
                     _log.warning("medexam: warning: the state of batch %s cannot be read: %s", batch_id, fault)
@@ -116,9 +116,9 @@ class HostedBatches:
                 ) from None
             else:
                 failed = False
-                if found.status != batch.record.status:
-                    batch.update(status=found.status)
-                if found.status in _ENDED:
-                    return found
+                if batch_now.status != batch.record.status:
+                    batch.update(status=batch_now.status)
+                if batch_now.status in _ENDED:
+                    return batch_now
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * _SLOWER, LONGEST_POLL_S)

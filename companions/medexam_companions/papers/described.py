@@ -93,7 +93,7 @@ def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say:
     folder = cast(DenseRetriever, planned.open(cache_dir())).folder
     picture, document = make_map(folder, dataset, entry.item.part, say)
     counts = {"passages": document["passages"]["by_source"], "questions": document["questions"]["by_discipline"]}
-    rows = [(drawn, group, f"{count:,}") for drawn, groups in counts.items() for group, count in groups.items()]
+    rows = [(kind, group, f"{count:,}") for kind, groups in counts.items() for group, count in groups.items()]
     table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2, caption=picture.caption)
     return Product(entry, [table], document, [picture])
 
@@ -125,25 +125,25 @@ def tokens(questions: Sequence[Question]) -> Grid:
     """Count the tokens of the longest and of the mean question and answer of each discipline."""
     rows = {}
     for name, discipline in ACRONYMS.items():
-        asked = [question for question in questions if question.exam.discipline == discipline.value]
-        texts = ([each.stem for each in asked], [option.text for each in asked for option in each.options])
+        members = [question for question in questions if question.exam.discipline == discipline.value]
+        texts = ([each.stem for each in members], [option.text for each in members for option in each.options])
         counts = [list(map(count_tokens, side)) for side in texts]
-        if asked:
+        if members:
             rows[name] = tuple(figure for side in counts for figure in (max(side), round(fmean(side), 2)))
     return Grid(columns=("Longest question", "Mean question", "Longest answer", "Mean answer"), rows=rows)
 
 
 def _describe_explanations(entry: PaperEntry, title: str, spec: DatasetSpec) -> Product:
     """Count the documents and words of explained questions, or the percent of explanations by number of sentences."""
-    found = compute_explanation_statistics(spec)
+    statistics = compute_explanation_statistics(spec)
     if entry.item.shows == "sentences":
-        rows = {name: (round(share, 2),) for name, share in found.sentences.items()}
+        rows = {name: (round(share, 2),) for name, share in statistics.sentences.items()}
         return set_beside(entry, Grid(columns=("CasiMedicos",), rows=rows), title)
-    row = (found.documents, found.words, round(found.words_per_document))
+    row = (statistics.documents, statistics.words, round(statistics.words_per_document))
     grid = Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
-    if not found.specialties:
+    if not statistics.specialties:
         return set_beside(entry, grid, title)
-    name, count = next(iter(found.specialties.items()))
+    name, count = next(iter(statistics.specialties.items()))
     product = set_beside(entry, grid, title, top_specialty={"name": name, "documents": count})
     top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
     return replace(product, blocks=[*product.blocks, top])

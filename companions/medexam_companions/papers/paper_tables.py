@@ -107,9 +107,9 @@ class _PaperTable:
             exams = self._exams(run, part)
             value, interval = EXAM_AVERAGES[measure](exams), printed_interval(exams, measure)
         else:
-            found = run.metrics.measure(measure)
-            value = None if found.value is None else round(100 * found.value, self.paper.decimals) + 0.0
-            interval = found.interval and (100 * found.interval[0], 100 * found.interval[1])
+            mean = run.metrics.measure(measure)
+            value = None if mean.value is None else round(100 * mean.value, self.paper.decimals) + 0.0
+            interval = mean.interval and (100 * mean.interval[0], 100 * mean.interval[1])
         if value is None:
             return None
         row = " ".join([*([str(run.model)] if self.of_models else []), self._strategy(run), _language(run)])
@@ -146,16 +146,16 @@ class _PaperTable:
 
     def _rows(self) -> tuple[list[tuple[str, ...]], set[tuple[int, int]]]:
         """Build the rows in words, with n, and find the best figure of each column."""
-        named, rows = self._named(), list[tuple[str, ...]]()
+        lines, rows = self._named(), list[tuple[str, ...]]()
         best, own_rows = set[tuple[int, int]](), []
-        for names, runs in named:
+        for names, runs in lines:
             own_rows.append(len(rows))
             own, paper, difference = zip(*(texts for run in runs for texts in self._texts(run)), strict=True)
             rows.append((*names, *own))
             below = {PAPER: paper, DIFFERENCE: difference}
             rows += [(*names[:-1], f"  {label}", *line) for label, line in below.items() if {*line} - {NONE, ""}]
         for block in range(len(self.blocks)):
-            runs = [in_blocks[block] for _, in_blocks in named]
+            runs = [in_blocks[block] for _, in_blocks in lines]
             for number, heading in enumerate(self.headings):
                 column = 1 + self.of_models + block * (len(self.headings) + 1) + number
                 best |= {(own_rows[row], column) for row in self._best_rows(runs, heading)}

@@ -85,20 +85,20 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
         group = [*samples[measure, trial], *samples.get(("", trial), ())]
         has_scores = any(sample.scores for sample in group)
         unit, norm, _ = NORMS[measure.partition("-")[0]] if has_scores else (None, None, None)
-        told = {**about, "measure": measures.get(measure, {})}
-        task = find(told, layout["task"]) or path.name.removesuffix(".gz").rpartition(".")[0]
+        about_measure = {**about, "measure": measures.get(measure, {})}
+        task = find(about_measure, layout["task"]) or path.name.removesuffix(".gz").rpartition(".")[0]
         result = Results(
             layout["harness"],
             re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task)),
             f"{measure}-{layout['trials']}-{trial}" if several else measure,
             group,
             title=layout["title"],
-            version=text_or_none(find(told, layout["version"])),
-            model=folder[1] if folder else text_or_none(find(told, layout["model"])),
+            version=text_or_none(find(about_measure, layout["version"])),
+            model=folder[1] if folder else text_or_none(find(about_measure, layout["model"])),
             score_unit=unit,
             score_norm=norm,
-            stated=None if several else read_number(find(told, layout["stated"]), most=1),
-            protocol={line: _show(told, paths) for line, paths in layout["protocol"].items()},
+            stated=None if several else read_number(find(about_measure, layout["stated"]), most=1),
+            protocol={line: _show(about_measure, paths) for line, paths in layout["protocol"].items()},
             companions=tuple(path.with_name(name) for name in layout["further_files"]),
         )
         results.append(result)
