@@ -3,15 +3,12 @@
 What is built, fetched or translated is written in this form. It knows neither keys nor golds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.rows import RowError
-from medexam.errors import DatasetError
-from medexam.files import UnreadableError, open_parquet, parquet_rows, parse_json, whole_file
+from medexam.files import whole_file
 from medexam.questions import Discipline, Exam
-from medexam.specs.catalogue import BUILT
 
 FIELDS = ("name", "year", "category", "qid", "qtext", "ra", "image", "answers")
 """The columns of the hub's data set."""
@@ -22,9 +19,6 @@ SOURCE_METADATA = b"medexam.source"
 
 _PICTURES = {b"huggingface": b'{"info": {"features": {"image": {"_type": "Image"}}}}'}
 """The Parquet metadata by which the `datasets` library knows a column of pictures."""
-
-Placed = tuple[str, object]
-"""Where a record stands in its file, and the record, or the `RowError` that says what is wrong with it."""
 
 
 def parse_image(value: object) -> str | None:
@@ -73,57 +67,3 @@ def write_exam_table(path: Path, records: Sequence[Mapping[str, Any]], origin: s
     schema = pa.schema(list(types.items()), metadata=metadata)
     with whole_file(path) as draft:
         pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
-
-
-def read_record_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
-    """Read the records of all files in order; what a file was made from goes to `origins`."""
-    for path in paths:
-        if path.suffix == ".parquet":
-            yield from _read_parquet(path, origins)
-        elif path.suffix == ".jsonl":
-            yield from _read_json_lines(path)
-        else:
-            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file; exams are read from these")
-
-
-def _read_json_lines(path: Path) -> Iterator[Placed]:
-    errors: list[str] = []
-    lines = 0
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.strip():
-                    continue
-                lines += 1
-                try:
-                    yield f"line {number}", parse_json(line)
-                except UnreadableError as error:
-                    errors.append(f"line {number}: {error}")
-                    yield f"line {number}", RowError(f"{error}: the file may be truncated")
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error})") from None
-    if errors and len(errors) == lines:
-        raise DatasetError(f"{path}: is not JSON Lines ({errors[0]}): it needs one object on each line")
-
-
-def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:
-    """Read the records, without the bytes of pictures; the hub revision that the file states goes to `origins`."""
-    import pyarrow as pa
-
-    try:
-        with open_parquet(path) as file:
-            schema = file.schema_arrow
-            if missing := [field for field in FIELDS if field not in schema.names]:
-                raise DatasetError(
-                    f"{path}: lacks the columns {', '.join(missing)}: a table of exams needs {', '.join(FIELDS)}"
-                )
-            if origin := (schema.metadata or {}).get(SOURCE_METADATA):
-                origins.append(origin.decode(errors="replace"))
-            image = "image.path" if pa.types.is_struct(schema.field("image").type) else "image"
-            columns = [field if field != "image" else image for field in FIELDS]
-            for number, record in enumerate(parquet_rows(file, columns), start=1):
-                yield f"row {number}", record
-    except UnreadableError as error:
-        raise DatasetError(
-            f"{path}: {error}: it may be truncated; copy it again, or fetch it with `medexam data fetch {BUILT.name}`"
-        ) from None

@@ -2,7 +2,7 @@
 
 The first two are taken over everything that a source holds as it was read. The kind, name, place and line breaks of a
 file count for nothing, nor does the order of its keys and rows. Nor does a picture's content, which
-`pictures/showing.py` covers where pictures are shown.
+`pictures.py` covers where pictures are shown.
 The digest of the files says whether they changed, without parsing them.
 """
 

@@ -12,13 +12,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from medexam.datasets.exam_table import FIELDS, Placed, parse_image, read_record_files
+from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, parse_image
 from medexam.datasets.locating import SHIPPED
+from medexam.datasets.own.documents import Cells
+from medexam.datasets.own.tables import read_file
 from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
 from medexam.errors import DatasetError
-from medexam.files import UnreadableError, parse_json, read_bytes
+from medexam.files import UnreadableError, open_parquet, read_json
 from medexam.questions import Exam, Language, Question
 from medexam.specs.base import describe_faults
+from medexam.specs.catalogue import BUILT
+
+Placed = tuple[str, Cells]
+"""Where a record stands in its file, and the record, or the text that says what is wrong with it."""
 
 
 def read_v1(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
@@ -43,7 +49,7 @@ def _read_v1(files: Sequence[Path], language: Language) -> Reading:
     if path.suffix in (".parquet", ".jsonl"):
         return _read_tables(files, language, "1.0")
     try:
-        document = parse_json(read_bytes(path))
+        document = read_json(path)
     except (OSError, UnreadableError) as error:
         advice = "the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
         if path.suffix != ".json" and not path.name.endswith(".json.gz"):
@@ -65,8 +71,25 @@ _read_shipped = lru_cache(maxsize=4)(_read_v1)
 
 
 def _read_tables(files: Sequence[Path], language: Language, version: str) -> Reading:
+    placed: list[Placed] = []
     origins: list[str] = []
-    return _parse(read_record_files(files, origins), files, language, version, origins)
+    for path in files:
+        if path.suffix not in (".parquet", ".jsonl"):
+            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file; exams are read from these")
+        try:
+            table = read_file(path, as_written=True)
+        except DatasetError as error:
+            raise DatasetError(f"{error}, or fetch it with `medexam data fetch {BUILT.name}`") from None
+        missing = [field for field in FIELDS if field not in table.columns]
+        if missing and table.columns:
+            facts = f"lacks the columns {', '.join(missing)}: a table of exams needs {', '.join(FIELDS)}"
+            raise DatasetError(f"{path}: {facts}")
+        placed += ((row.place, row.record) for row in table.rows)
+        if path.suffix == ".parquet":
+            with open_parquet(path) as file:
+                origin = (file.schema_arrow.metadata or {}).get(SOURCE_METADATA)
+            origins += [] if origin is None else [origin.decode(errors="replace")]
+    return _parse(placed, files, language, version, origins)
 
 
 def _records_of(exams: Mapping[str, object]) -> Iterator[Placed]:
@@ -78,10 +101,11 @@ def _records_of(exams: Mapping[str, object]) -> Iterator[Placed]:
             shared = {"name": exam.get("name", name), "category": exam.get("category"), "year": exam.get("year")}
             parse_exam(**shared)
         except RowError as error:
-            yield f"exam {name}", error
+            yield f"exam {name}", str(error)
             continue
         for position, entry in enumerate(exam["data"], start=1):
-            record = {"ra": None, **entry, **shared} if isinstance(entry, Mapping) else entry
+            is_whole = isinstance(entry, Mapping)
+            record = {"ra": None, **entry, **shared} if is_whole else f"is {entry!r:.60}, not an object with a question"
             yield f"exam {shared['name']}, entry {position}", record
 
 
@@ -99,10 +123,8 @@ def _parse(
     exams: dict[Exam, Exam] = {}
     for place, record in placed:
         try:
-            if isinstance(record, RowError):
-                raise record
-            if not isinstance(record, Mapping):
-                raise RowError(f"is {record!r}, not an object with the fields {', '.join(FIELDS)}")
+            if isinstance(record, str):
+                raise RowError(record)
             exam = parse_exam(record.get("name"), record.get("category"), record.get("year"))
             exam = exams.setdefault(exam, exam)
             number = parse_whole_number(record.get("qid"))

@@ -121,25 +121,27 @@ def read_options(stem: str, columns: str | Sequence[str] | None, row: TableRow, 
         if options is None:
             raise CellError("", "neither the question nor a column has options after letters or numbers")
         return ReadOptions(row, *options)
-    pairs: list[tuple[Any, Any]]
+    labels: tuple[str, ...] = ()
     if isinstance(columns, str):
         cell = unpack(value_of(row.record, columns))
         pairs = _pairs_of(cell.split(spec.between) if spec.between and isinstance(cell, str) else cell, columns)
+        texts = [_option_text(text, columns) for _, text in pairs]
+        labels = tuple(_option_text(label, columns) for label, _ in pairs)
         columns = (columns,)
     elif spec.shuffled:
-        cells = [unpack(value_of(row.record, column)) for column in columns]
-        pairs = [(None, text) for cell in cells for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
+        cells = [(column, unpack(value_of(row.record, column))) for column in columns]
+        listed = [(column, each) for column, cell in cells for each in (cell if isinstance(cell, list) else [cell])]
+        texts = [_option_text(each, column) for column, each in listed]
     else:
-        pairs = [(column, value_of(row.record, column)) for column in columns]
-    names = columns if len(columns) == len(pairs) else [columns[0]] * len(pairs)
-    texts = [_option_text(value, column) for (_, value), column in zip(pairs, names, strict=True)]
-    labels = tuple(_option_text(label, columns[0]) for label, _ in pairs)
-    labels = columns if labels == columns else labels  # one object for all rows
-    # The cells behind the last option are empty or say so.
-    has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
-    texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
-    filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
-    return ReadOptions(row, stem, tuple(texts[:filled]), labels[:filled] if any(labels) else None, columns[0])
+        texts = [_option_text(value_of(row.record, column), column) for column in columns]
+        labels = tuple(columns)
+    # The cells behind the last option are empty or say so; where an option is a sign, a dash is one.
+    if not _NONE_OR_DASH.isdisjoint(texts):
+        has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
+        texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
+        while texts and not texts[-1]:
+            texts.pop()
+    return ReadOptions(row, stem, tuple(texts), labels[: len(texts)] if any(labels) else None, columns[0])
 
 
 def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
@@ -289,13 +291,22 @@ def read_answer_column(
     if any(all(len(label) < 3 for label in each) and [*each] != in_order(each) for each in labels):
         # Letters out of order: it is not told what counting them means.
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
+    # Few answers differ without the options' texts, and each of them is read once.
+    numbers_of_keys: dict[object, int] = {}
+    keys = [
+        numbers_of_keys.setdefault((repr(each.answer), len(each.texts), each.labels), len(numbers_of_keys))
+        for each in answers
+    ]
+    firsts = dict(zip(reversed(keys), reversed(answers), strict=True))
     readings: dict[str, Sequence[Numbers | None]] = {}
-    # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
-    for way in sorted(ways, key="text".__eq__):
-        numbers = _read_all(way, answers)
-        if way == "text" and any(None not in reading for reading in readings.values()):
-            numbers = takewhile(lambda reading: reading is not None, numbers)
-        readings[way] = tuple(numbers)
+    for way in (way for way in ways if way != "text"):
+        by_key = {key: _read_answer(way, each) for key, each in firsts.items()}
+        readings[way] = [by_key[key] for key in keys]
+    if "text" in ways:
+        # No further than a row that texts do not fit where another way fits all.
+        texts: Iterable[Numbers | None] = (_read_answer("text", each) for each in answers)
+        is_rival = any(None not in reading for reading in readings.values())
+        readings["text"] = [*(takewhile(lambda reading: reading is not None, texts) if is_rival else texts)]
     fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     best = [way for way in ways if fits[way] == max(fits.values()) > 0]
     if not best:
@@ -325,18 +336,12 @@ def read_answer_column(
     raise OpenFieldError(f"column {column}: ", facts, field, values, ways_of_rows)
 
 
-def _read_all(way: str, answers: Sequence[ReadOptions]) -> Iterable[Numbers | None]:
-    """Yield what each answer means in one way of reading; None if it means nothing, or one option twice."""
+def _read_answer(way: str, options: ReadOptions) -> Numbers | None:
+    """Read what the answer means in one way of reading; None if it means nothing, or one option twice."""
     read = {"text": _read_texts, "one_hot": _read_marks}.get(way, _read_names)
-    places_by_key: dict[object, Numbers | None] = {}
-    for options in answers:
-        # Few answers differ without the options' texts, and each of them is read once.
-        key = None if way == "text" else (repr(options.answer), len(options.texts), options.labels)
-        if key is None or key not in places_by_key:
-            places = read(options.answer, options, way)
-            distinct = {place for place in places if place}
-            places_by_key[key] = tuple(sorted(distinct)) if distinct and len(distinct) == len(places) else None
-        yield places_by_key[key]
+    places = read(options.answer, options, way)
+    distinct = {place for place in places if place}
+    return tuple(sorted(distinct)) if distinct and len(distinct) == len(places) else None
 
 
 def items_of(value: Any) -> Sequence[Any]:

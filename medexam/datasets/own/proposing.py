@@ -30,10 +30,7 @@ from medexam.datasets.own.texts import (
     find_groups,
     find_language,
     find_named,
-    plain_name,
-    rank,
     unpack,
-    word_lists,
 )
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
@@ -54,9 +51,8 @@ _MARKS = re.compile(r"(?:[A-Ja-j]|\d)(?:[\s,;|/]+(?:[A-Ja-j]|\d))*|[A-J]{2,5}")
 _LONGEST_KEY = 60
 """Characters of a text that only says which option is right."""
 _AGREES = "ignored: says what the answer says"
-_ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
-"""What questions end in, and what numbers them."""
+"""What numbers questions."""
 
 
 class _Fit(NamedTuple):
@@ -136,30 +132,26 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None) -> float:
 
 
 def _find_stem(draft: Proposal) -> str | None:
-    """Find the column of the questions by its name, or because it alone holds texts that ask."""
+    """Find the column of the questions by its name, or the longest texts of a table without header."""
     grouped = {column for group, _ in find_groups(draft.names) if len(group) > 2 for column in group}
     cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
     texts = [name for name in cells if _share(_NUMBERED.fullmatch, cells[name] or "1") < _HALF]
     if candidates := find_named("stem", [name for name in texts if name not in grouped]):
         return candidates[0]
-    single_texts = [name for name in texts if _share_read(draft, "", name) < _MOST]
-    asking = [
-        name for name in single_texts if max(_share(_ASKS.search, cells[name]), _share_read(draft, name)) >= _HALF
-    ]
-    return asking[0] if len(asking) == 1 else None
+    has_header = draft.names[:1] != ("1",)
+    return None if has_header else max(texts, key=lambda name: sum(map(len, cells[name])), default=None)
 
 
 def _propose_choice(draft: Proposal) -> None:
     """Put options and answer; ask for options if there seem to be none."""
     answer_columns = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
     likely: list[_Fit] = []
-    for options, is_certain in _find_sources(draft):
-        fits = _find_fits(draft, options, answer_columns, is_certain=is_certain)
-        if fits and max(fit.share for fit in fits) >= (_HALF if is_certain else 1):
+    for options in _find_sources(draft):
+        fits = _find_fits(draft, options, answer_columns)
+        likely = likely or fits or [_Fit(options)]
+        if any(fit.share >= _HALF for fit in fits):
             likely = fits
             break
-        if is_certain or not answer_columns:
-            likely = likely or fits or [_Fit(options)]
     if not likely:
         _ask_options(draft, answer_columns)
         return
@@ -185,56 +177,41 @@ def _propose_choice(draft: Proposal) -> None:
             draft.ask("answer", f"{' or '.join(each.answer for each in fits)}: {facts}, such as {place}")
 
 
-def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Find where the options may stand, the likeliest first, and whether a name says so; else an answer has to fit."""
+def _find_sources(draft: Proposal) -> Iterator[Mapping[str, Any]]:
+    """Find where the options may stand, the likeliest first."""
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
-    candidates = find_named("options", columns)
-    single = [name for name in columns if _share_read(draft, "", name) >= _MOST]
+    named = find_named("options", columns)
+    yield from ({"options": name} for name in named if _share_read(draft, "", name) >= _MOST)
     groups = [(group, kind) for group, kind in find_groups(columns) if _share_read(draft, "", group) >= _HALF]
-    for name in filter(single.__contains__, candidates):
-        yield {"options": name}, plain_name(name) not in word_lists("within")["weak"]
-    yield from (({"options": [*group]}, True) for group, kind in groups if kind == "options")
+    yield from ({"options": [*group]} for group, kind in groups if kind == "options")
     wrong = next((group for group, kind in groups if kind == "wrong"), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns) if column not in wrong]
     if wrong and right and not any(isinstance(unpack(value), (list, Mapping)) for value in filled(right[0])):
-        yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}, True
+        yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}
     if _share_read(draft, stem) >= _MOST:
-        yield {}, True
-    for name in single:
-        if name not in candidates and not any(rank(field, name) for field in ("context", "wrong", "image")):
-            yield {"options": name}, False
-    yield from (({"options": [*group]}, False) for group, kind in groups if not kind and not stem.isdigit())
+        yield {}
     if stem.isdigit():
         # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
         behind = draft.names[draft.names.index(stem) + 1 :]
         rows = [{"options": [*behind[:n]], "answer": behind[n]} for n in range(2, len(behind))]
+        rows += [{"answer": name} for name in behind[:1]]
         fitting = [row for row in rows if _fit(draft, row).share == 1]
-        if len(fitting) == 1 and len(fitting[0]["options"]) + 1 == len(behind):
-            yield fitting[0], True
+        if len(fitting) == 1 and fitting[0]["answer"] == behind[-1]:
+            yield fitting[0]
 
 
-def _find_fits(draft: Proposal, options: Mapping[str, Any], names: Sequence[str], *, is_certain: bool) -> list[_Fit]:
-    """Find how the questions may be answered: by columns of known names, by marks, else by one that fits all rows."""
+def _find_fits(draft: Proposal, options: Mapping[str, Any], names: Sequence[str]) -> list[_Fit]:
+    """Find how the questions may be answered, by columns of known names or by marks; the best fit first."""
     if "answer" in options:
         return [_fit(draft, options)]
     used = (draft.columns["stem"], *columns_in(options.get("options")))
-    columns = [name for name in draft.names if name not in used]
-    marks: list[Any] = [list(group) for group, _ in find_groups(columns)]
+    marks: list[Any] = [list(group) for group, _ in find_groups(name for name in draft.names if name not in used)]
     if isinstance(column := options.get("options"), str):
         records = [each for row in draft.sample.filled(column) if isinstance(row, list) for each in row]
         marks += [f"{column}.{name}" for name in {n: 0 for each in records if isinstance(each, Mapping) for n in each}]
     fits = [_fit(draft, {**options, "answer": name}) for name in names if name not in used]
     by_mark = (_fit(draft, {**options, "answer": mark, "answer_as": "one_hot"}) for mark in marks)
-    fits += [fit for fit in by_mark if fit.share >= _MOST]
-    if any(fit.share >= _HALF or (is_certain and draft.sample.filled(fit.answer)) for fit in fits):
-        return sorted(fits, key=lambda fit: -fit.share)
-    fits = []
-    for name in () if KEYED in names else columns:
-        fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
-        letters = _fit(draft, {**options, "answer": name, "answer_as": "letter"}) if fit.share < 1 else fit
-        if fit.share == 1 or (letters.share == 1 and len({*letters.ways[0].values()}) > 2):
-            fits.append(_fit(draft, {**options, "answer": name}))
-    return fits
+    return sorted([*fits, *(fit for fit in by_mark if fit.share >= _MOST)], key=lambda fit: -fit.share)
 
 
 def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None = None) -> _Fit:

@@ -84,8 +84,8 @@ class Columns:
     def text(self, record: Cells, field: str) -> str | None:
         """Return a field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
-        if isinstance(value, str):
-            return value.strip()
+        if value is None or isinstance(value, str):
+            return value and value.strip()
         parts = value if isinstance(value, (list, tuple)) else [value]
         return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
@@ -312,13 +312,11 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     columns = Columns(spec.columns, table, ("stem", "answer"))
 
     def read(row: TableRow) -> ReadOptions:
-        return read_options(columns.needed_text(row.record, "stem"), columns.by_field.get("options"), row, spec.columns)
-
-    def answer(options: ReadOptions) -> ReadOptions:
-        value = columns.value(options.row.record, "answer")
-        if value is None or value == []:
+        stem = columns.needed_text(row.record, "stem")
+        options = read_options(stem, columns.by_field.get("options"), row, spec.columns)
+        options.answer = columns.value(row.record, "answer")
+        if options.answer is None or options.answer == []:
             raise CellError(columns.shown("answer"), "is empty")
-        options.answer = value
         return options
 
     def make(options: ReadOptions) -> Row:
@@ -335,12 +333,12 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     source, folder, notes, rows = table.source, table.folder, table.notes, list(table.rows)
     # Of a large table, each row goes as its question comes.
     del table
-    answered = try_each(answer, settle_options(try_each(read, rows), spec.columns))
-    options, _ = split_faults(answered)
+    settled = settle_options(try_each(read, rows), spec.columns)
+    options, _ = split_faults(settled)
     way, numbers = read_answer_column(options, spec.columns, columns.shown("answer")) if options else ("", ())
     del options
     golds = iter(numbers)
-    return Reading(source, folder, "own", *split_faults(try_each(make, answered)), notes=notes), way
+    return Reading(source, folder, "own", *split_faults(try_each(make, settled)), notes=notes), way
 
 
 def _make_question(columns: Columns, options: ReadOptions, spec: DatasetSpec) -> Question:

@@ -154,7 +154,8 @@ def in_order(labels: Iterable[str]) -> list[str]:
 def plain_name(column: str) -> str:
     """Write a name in small letters without accents, its words apart by `_`: `correctAnswer` is `correct_answer`."""
     outer, _, inner = column.rpartition(".")
-    apart = _CAMEL.sub("_", column if inner.isdigit() or not outer else inner)
+    # The text of a record is called as the record.
+    apart = _CAMEL.sub("_", column if inner.isdigit() or not outer else outer if inner == "text" else inner)
     letters = unicodedata.normalize("NFKD", apart).casefold()
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", bare)).strip("_")
