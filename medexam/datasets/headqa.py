@@ -77,7 +77,7 @@ def _read_tables(files: Sequence[Path], language: Language, version: str) -> Rea
         if path.suffix not in (".parquet", ".jsonl"):
             raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file; exams are read from these")
         try:
-            table = read_file(path, as_written=True)
+            table = read_file(path, raw_texts=True)
         except DatasetError as error:
             raise DatasetError(f"{error}, or fetch it with `medexam data fetch {BUILT.name}`") from None
         missing = [field for field in FIELDS if field not in table.columns]
@@ -104,8 +104,8 @@ def _records_of(exams: Mapping[str, object]) -> Iterator[Placed]:
             yield f"exam {name}", str(error)
             continue
         for position, entry in enumerate(exam["data"], start=1):
-            is_whole = isinstance(entry, Mapping)
-            record = {"ra": None, **entry, **shared} if is_whole else f"is {entry!r:.60}, not an object with a question"
+            fault = f"is {entry!r:.60}, not an object with a question"
+            record = {"ra": None, **entry, **shared} if isinstance(entry, Mapping) else fault
             yield f"exam {shared['name']}, entry {position}", record
 
 
@@ -174,7 +174,7 @@ def _parse_question(record: Mapping[str, object], key: str, exam: Exam, number: 
     ]
     fields = {"key": key, "exam": exam, "number": number, "language": language, "stem": record.get("qtext")}
     try:
-        shown = parse_image(image) if isinstance(image, (str, Mapping)) else image
-        return Question.model_validate({**fields, "options": options, "image": shown})
+        name = parse_image(image) if isinstance(image, (str, Mapping)) else image
+        return Question.model_validate({**fields, "options": options, "image": name})
     except ValidationError as error:
         raise RowError(describe_faults(error)) from None

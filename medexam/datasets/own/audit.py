@@ -60,10 +60,10 @@ class Proposal:
                 for path, values in _leaves(cell, column).items():
                     self.cells[path] += [(row.number, values)] if values else []
         for path, filled in self.cells.items():
-            known = {str(value) for _, values in filled for value in values}
-            if len(known) < 2 and len(self.sample.rows) < self.size:
+            texts = {str(value) for _, values in filled for value in values}
+            if len(texts) < 2 and len(self.sample.rows) < self.size:
                 others = (value for cell in self.table.filled(path) for value in _leaves(cell, path).get(path, []))
-                filled += [(0, [value]) for value in islice((each for each in others if str(each) not in known), 1)]
+                filled += [(0, [value]) for value in islice((each for each in others if str(each) not in texts), 1)]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -373,8 +373,8 @@ def _find_unclean(row: Row) -> Iterator[str]:
     last_words = {name.rpartition(" ")[2] for name in names}
     for line in f"{row.question.stem}\n{options[-1]}\n{context}".splitlines():
         # Few lines end in the name of an option.
-        is_named = last_words.issuperset(re.findall(r"\w+", line[-30:].casefold())[-1:])
-        cue = pattern("says", _CUE).match(line) if is_named else None
+        names_option = last_words.issuperset(re.findall(r"\w+", line[-30:].casefold())[-1:])
+        cue = pattern("says", _CUE).match(line) if names_option else None
         if cue is not None and cue[1].strip("()[]. ").casefold() in names:
             yield line
     if context and len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:

@@ -65,8 +65,8 @@ def _by_rows(node: Mapping[str, Any]) -> Mapping[str, Any]:
     columns = [child for child in node.values() if isinstance(child, Mapping) and child]
     asks, inner = pattern("asking").search, list(dict.fromkeys(chain.from_iterable(columns)))
     are_numbered = len({re.sub(r"\d+", "#", name) for name in node}) == 1
-    is_whole = len(columns) == len(node) and not all(map(_is_collection, columns))
-    if not is_whole or are_numbered or any(map(asks, inner)) or not any(map(asks, node)):
+    are_columns = len(columns) == len(node) and not all(map(_is_collection, columns))
+    if not are_columns or are_numbered or any(map(asks, inner)) or not any(map(asks, node)):
         return node
     return {key: {name: values.get(key) for name, values in node.items()} for key in inner}
 

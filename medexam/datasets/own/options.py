@@ -407,5 +407,5 @@ def _read_marks(value: Any, options: ReadOptions, _way: str) -> list[int | None]
     """Read a mark for each option, and perhaps for options that the row lacks."""
     marks = [_MARKS.get(str(mark).strip().casefold()) for mark in items_of(value)]
     right: list[int | None] = [place for place, mark in enumerate(marks, start=1) if mark]
-    is_whole = len(marks) >= len(options.texts) and None not in marks
-    return right if is_whole and right and right[-1] <= len(options.texts) else []  # type: ignore[operator]
+    are_marks = len(marks) >= len(options.texts) and None not in marks
+    return right if are_marks and right and right[-1] <= len(options.texts) else []  # type: ignore[operator]

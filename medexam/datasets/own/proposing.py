@@ -180,8 +180,8 @@ def _propose_choice(draft: Proposal) -> None:
 def _find_sources(draft: Proposal) -> Iterator[Mapping[str, Any]]:
     """Find where the options may stand, the likeliest first."""
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
-    named = find_named("options", columns)
-    yield from ({"options": name} for name in named if _share_read(draft, "", name) >= _MOST)
+    in_one = (name for name in find_named("options", columns) if _share_read(draft, "", name) >= _MOST)
+    yield from ({"options": name} for name in in_one)
     groups = [(group, kind) for group, kind in find_groups(columns) if _share_read(draft, "", group) >= _HALF]
     yield from ({"options": [*group]} for group, kind in groups if kind == "options")
     wrong = next((group for group, kind in groups if kind == "wrong"), tuple(find_named("wrong", columns)[:1]))

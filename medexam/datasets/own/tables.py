@@ -152,11 +152,11 @@ def read_own_table(spec: DatasetSpec, unread: Collection[str] = ()) -> SourceTab
     return _make_table(source, RawTable("hub", (), rows), unread=unread)
 
 
-def read_file(path: Path, unread: Collection[str] = (), *, as_written: bool = False) -> SourceTable:
+def read_file(path: Path, unread: Collection[str] = (), *, raw_texts: bool = False) -> SourceTable:
     """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty.
 
     A text and a file of another ending are first shown to the formats of installed packages. Cells of `unread` columns
-    are dropped; `as_written` leaves texts as they are.
+    are dropped; `raw_texts` leaves texts as they are.
     """
     path = find_own_file(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -168,7 +168,7 @@ def read_file(path: Path, unread: Collection[str] = (), *, as_written: bool = Fa
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
-        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, unread, as_written=as_written)
+        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, unread, raw_texts=raw_texts)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
@@ -176,11 +176,11 @@ def read_file(path: Path, unread: Collection[str] = (), *, as_written: bool = Fa
 
 
 def _make_table(
-    source: str, raw: RawTable, folder: Path = Path(), unread: Collection[str] = (), *, as_written: bool = False
+    source: str, raw: RawTable, folder: Path = Path(), unread: Collection[str] = (), *, raw_texts: bool = False
 ) -> SourceTable:
     rows, names = list[TableRow](), dict[str, None]()
     for number, (place, each) in enumerate(raw.rows, start=1):
-        cells = each if as_written else clean_row(each)
+        cells = each if raw_texts else clean_row(each)
         if not isinstance(cells, str):
             names |= dict.fromkeys(cells) if not raw.columns else {}
             cells = {name: cell for name, cell in cells.items() if name not in unread} if unread else cells

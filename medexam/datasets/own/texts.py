@@ -200,8 +200,8 @@ def find_groups(columns: Iterable[str]) -> list[tuple[tuple[str, ...], Literal["
         if first in ("a", "0", "1") and len(run) > 1:
             words = {*filter(None, name.replace("#", "_").split("_"))}
             is_wrong = name.replace("#", "").strip("_") in word_lists("fields")["wrong"]
-            is_known = not words or words & {*word_lists("within")["options"]}
-            groups.append((run, "wrong" if is_wrong else "options" if is_known else ""))
+            are_options = not words or words & {*word_lists("within")["options"]}
+            groups.append((run, "wrong" if is_wrong else "options" if are_options else ""))
     return sorted(groups, key=lambda group: (group[1] != "options", -len(group[0])))
 
 
