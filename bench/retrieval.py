@@ -247,7 +247,7 @@ def read_stems(limit: int) -> list[str]:
 
 
 def compare_one_by_one(arguments: argparse.Namespace) -> dict[str, Any]:
-    encoder = build_encoder("minilm", device="cpu")
+    encoder = build_encoder("minilm")
     stems = read_stems(arguments.queries)
     few = stems[:: max(len(stems) // arguments.alone, 1)][: arguments.alone]
     with drawn_index(arguments.vectors, arguments.dimension) as folder:
@@ -314,7 +314,7 @@ def spread(passages: Sequence[Passage], number: int) -> list[Passage]:
 
 def compare_encoding(arguments: argparse.Namespace) -> dict[str, Any]:
     corpus = build_corpus("some", spread(load_corpus(arguments.corpus).passages, arguments.passages), source="some")
-    encoder, model = build_encoder("minilm", device="cpu"), bare_model()
+    encoder, model = build_encoder("minilm"), bare_model()
     texts = [passage.text for passage in corpus.passages]
     tokens = sum(len(each) for each in model.tokenizer(texts, truncation=True, max_length=256)["input_ids"])
     model.encode(texts[: BATCH["cpu"]])
@@ -501,7 +501,7 @@ def build_drawn(ready: Callable[[], None], corpus: Path, folder: Path, count: in
 
 def build_real(ready: Callable[[], None], corpus: Path, folder: Path, count: int) -> dict[str, Any]:
     """A build by MiniLM of the first `count` passages; the whole corpus is read."""
-    encoder = build_encoder("minilm", device="cpu")
+    encoder = build_encoder("minilm")
     ready()
     build_index(build_corpus("some", spread(load_corpus(corpus).passages, count), source="some"), encoder, folder)
     return {"encoder": encoder.record.label}

@@ -211,14 +211,12 @@ def pick_device(device: str) -> str:
     return device
 
 
-def loading_options(weights: Weights, device: str, dtype: str) -> dict[str, Any]:
+def loading_options(weights: Weights) -> dict[str, Any]:
     """Return what every model of sentence-transformers is loaded with: no code that it brings along is run, and no
     pickle is read.
     """
-    import torch
-
-    model_kwargs = {"dtype": getattr(torch, dtype), "use_safetensors": True}
-    return {"device": pick_device(device), "model_kwargs": model_kwargs, **weights.origin}
+    model_kwargs = {"dtype": "float32", "use_safetensors": True}
+    return {"device": pick_device("auto"), "model_kwargs": model_kwargs, **weights.origin}
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -33,10 +33,6 @@ def build(
         typer.Option(help="FAISS's string of an approximate index, such as IVF4096,PQ64; search is exact by default."),
     ] = None,
     parameters: Annotated[str, typer.Option(help="Parameters of that index, such as nprobe=64.")] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    dtype: Annotated[
-        Literal["float32", "bfloat16", "float16"], typer.Option(help="The encoder's precision.")
-    ] = "float32",
     chunk_tokens: Annotated[
         int | None,
         typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
@@ -68,7 +64,7 @@ def build(
     for line in passages.warnings:
         print_notice(f"warning: {line}")
     sys.stderr.write(f"Loading {encoder} ...\n")
-    model = build_encoder(encoder, commit, device, dtype)
+    model = build_encoder(encoder, commit)
     folder = out or usual_index(passages, model, cache_dir())
     with Bars() as bars:
         progress = bars.encoding(f"{passages.name}, {model.record.label}", passages.count)

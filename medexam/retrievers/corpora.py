@@ -49,13 +49,9 @@ class Corpus(FrozenModel):
     fingerprint: str
     """SHA-256 over ids, titles and contents in order: all of a corpus that a ranking depends on."""
     source: str
-    """The file, folder or hub data set that was read."""
-    licence: str | None
-    """`license` in the front matter of the folder's `README.md`, or as the hub says; None if neither does."""
+    """The file, folder or hub data set, as the user wrote it."""
     count: int
     """How many passages it has."""
-    characters: int
-    """Of all its passages' texts."""
     left_out: tuple[str, ...] = ()
     """Files of its folder that are not read."""
     chunk_tokens: int | None = None
@@ -103,20 +99,17 @@ def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, c
     """Load the corpus in a file or folder of passages, or in a data set of the hub.
 
     A folder is read with the folders in it, files in the order of their names; text files, each a passage, only where
-    no other format lies there. `left_out` names what is not read. A text such as `MedRAG/textbooks` that is no path
-    names a data set of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration,
-    as in `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
-    `medexam.retrievers.corpus_rows`. A passage without `source` takes its title if its id is that with a number
+    no other format lies there. A text such as `MedRAG/textbooks` that is no path names a data set of the hub, of which
+    all splits are read; behind `#` stands a configuration, as in `wikimedia/wikipedia#20231101.en`. None:
+    `DEFAULT_FILE` in `$MEDEXAM_DATA`. A passage without `source` takes its title if its id is that with a number
     (`TITLE_12`), else its id's part before the first `_`, else the corpus's name. Texts are read in NFC.
 
-    `chunk_tokens` is the most tokens of a passage: a longer one is cut into chunks, of which neighbours share
-    `chunk_overlap`. A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every
-    chunk keeps it. A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and
-    the last of them may be shorter.
+    `chunk_tokens` is the most tokens of a passage, its title not counted: a longer one is cut into chunks with the ids
+    `ID#0`, `ID#1`..., which keep the title and share `chunk_overlap` with their neighbours.
 
-    The passages are read once now, in blocks; eight bytes a passage are held, to find an id that stands twice. Raises
-    `DatasetError` if nothing is found, a file cannot be read, an id stands twice, or a row is not JSON or lacks its id
-    or text. Raises `ValueError` unless `0 <= chunk_overlap < chunk_tokens`.
+    The passages are read once now; eight bytes a passage are held, to find an id that stands twice. Raises
+    `DatasetError` if nothing is found, a file cannot be read, an id stands twice, or a row lacks its id or text, and
+    `ValueError` unless `0 <= chunk_overlap < chunk_tokens`.
     """
     if chunk_tokens is not None and not 0 <= chunk_overlap < chunk_tokens:
         raise ValueError(
@@ -132,7 +125,7 @@ def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, c
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
     """Build a corpus of passages that are already here; raises `DatasetError` if there is none, or an id twice."""
     here = [(Place(name, "passage", number), passage) for number, passage in enumerate(passages, start=1)]
-    return _survey(partial(iter, here), name=name, source=source, licence=None)
+    return _survey(partial(iter, here), name=name, source=source)
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
@@ -147,14 +140,13 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
 
 def _survey(read: Read, **description: Any) -> Corpus:
-    digest, hashes, characters = hashlib.sha256(), array("q"), 0
+    digest, hashes = hashlib.sha256(), array("q")
     for _, passage in read():
         digest.update(_encode(passage))
         # Hashes: the ids of 36 million passages would take 3 GB.
         hashes.append(hash(passage.id))
-        characters += len(passage.text)
     _check_ids(hashes, read)
-    corpus = Corpus(read, fingerprint=digest.hexdigest(), count=len(hashes), characters=characters, **description)
+    corpus = Corpus(read, fingerprint=digest.hexdigest(), count=len(hashes), **description)
     if not corpus.count:
         raise DatasetError(f"corpus {corpus.name} holds no passages: check that {corpus.source} is the right file")
     return corpus

@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from medexam.errors import CorpusUnreachableError, DatasetError
 from medexam.files import (
     LONGEST_TEXT,
@@ -29,6 +27,7 @@ from medexam.files import (
     read_json,
 )
 from medexam.process import errors_only
+from medexam.retrievers.base import import_library
 
 DEFAULT_FILE = "corpus/passages.jsonl.gz"
 """What is read in `$MEDEXAM_DATA` where no corpus is named."""
@@ -86,22 +85,17 @@ def bad_row(place: Place, reason: str) -> DatasetError:
 def find_source(source: str | Path | None) -> tuple[Callable[[], Rows], dict[str, Any]]:
     """Find what `load_corpus` reads: what reads its rows, as often as is needed, and what is known of it.
 
-    That is `name`, `source` as the user wrote it, `licence`, and `left_out`: files of the folder that are not read.
-    Raises `DatasetError` if nothing is found.
+    That is `name`, `source`, and `left_out`: files of the folder that are not read. Raises `DatasetError` if nothing is
+    found.
     """
     folder = os.environ.get("MEDEXAM_DATA")
     path = Path(folder or "", DEFAULT_FILE).expanduser() if source is None else Path(source).expanduser()
     if path.exists() and (source is not None or folder):
-        licence = read_front_matter((path if path.is_dir() else path.parent) / "README.md").get("license")
-        licence = ", ".join(map(str, licence)) if isinstance(licence, list) else licence and str(licence)
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
         files, left_out = _list_files(path)
-        about = {"name": name, "source": str(path), "licence": licence, "left_out": left_out}
-        return partial(_read_files, files, path), about
+        return partial(_read_files, files, path), {"name": name, "source": str(path), "left_out": left_out}
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*_SUFFIXES, ".gz")):
-        parts = _load_hub(source)
-        licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return partial(_read_hub, parts), {"name": source, "source": source, "licence": licence}
+        return partial(_read_hub, _load_hub(source)), {"name": source, "source": source}
     way_out = f"or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
     if source is None:
         lacking = f"{path} does not exist" if folder else "MEDEXAM_DATA is not set"
@@ -145,7 +139,7 @@ def _holds_passages(file: Path) -> bool:
         return False
     except OSError:
         return True
-    return None not in (find_field(row, (*IDS, UNNAMED)), find_field(row, TEXTS))
+    return isinstance(row, dict) and None not in (find_field(row, (*IDS, UNNAMED)), find_field(row, TEXTS))
 
 
 def _rows_of(file: Path, root: Path) -> Rows:
@@ -168,6 +162,8 @@ def _read_files(files: Sequence[Path], root: Path) -> Rows:
         place = None
         try:
             for place, row in _rows_of(file, root):
+                if not isinstance(row, dict):
+                    raise bad_row(place, f"is {row!r:.40}, not an object")
                 yield place, row
         except (OSError, UnreadableError) as error:
             raise DatasetError(
@@ -185,21 +181,14 @@ def _read_lines(path: Path) -> Rows:
                     row = parse_json(line)
                 except UnreadableError as error:
                     raise bad_row(place, str(error)) from None
-                yield place, _check_object(place, row)
-
-
-def _check_object(place: Place, value: Any) -> Row:
-    if not isinstance(value, dict):
-        raise bad_row(place, f"is {value!r:.40}, not an object")
-    return value
+                yield place, row
 
 
 def _read_list(path: Path) -> Rows:
     if not isinstance(values := read_json(path), list):
         raise UnreadableError("it holds no list of passages")
     for number, value in enumerate(values, start=1):
-        place = Place(str(path), "row", number)
-        yield place, _check_object(place, value)
+        yield Place(str(path), "row", number), value
 
 
 def _read_parquet(path: Path) -> Rows:
@@ -263,30 +252,14 @@ def find_field(fields: Container[str], names: Sequence[str]) -> str | None:
     return None
 
 
-def read_front_matter(card: Path) -> Mapping[str, Any]:
-    """Read the fields that a card on the hub begins with; empty if there is no card or it is damaged."""
-    try:
-        preamble, front, _ = card.read_text(encoding="utf-8").split("---\n", 2)
-        fields = None if preamble else yaml.safe_load(front)
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
 def _load_hub(name: str) -> Mapping[str, Any]:
     """Load the splits of a hub data set, by name; what stands behind `#` is its configuration.
 
     Raises `CorpusUnreachableError` if it cannot be downloaded, and `DatasetError` where it lacks a column.
     """
-    try:
-        import datasets
-    except ImportError:
-        raise CorpusUnreachableError(
-            f"{name} is no path here, and reading it from the hub needs the `datasets` library: "
-            f"pip install 'medexam[data]', or correct the path"
-        ) from None
     import httpx
 
+    datasets = import_library("datasets", "data")
     hub_id, _, configuration = name.partition("#")
     try:
         # The hub's client writes two lines for each of its retries; the error says it once.
@@ -294,11 +267,10 @@ def _load_hub(name: str) -> Mapping[str, Any]:
             parts: Mapping[str, Any] = datasets.load_dataset(hub_id, configuration or None)
     except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
         raise CorpusUnreachableError(
-            f"corpus {name} is no path here and cannot be downloaded from the Hugging Face hub{offline} ({reason}): "
-            f"correct the name or path, check the network, HF_HUB_OFFLINE and HF_ENDPOINT, or copy its files into a "
-            f"folder and name that"
+            f"corpus {name} is no path here and cannot be downloaded from the Hugging Face hub ({reason}): correct the "
+            "name or path, check the network, HF_HUB_OFFLINE and HF_ENDPOINT, or copy its files into a folder and name "
+            "that"
         ) from None
     return {
         f"{name}, split {split}": part.select_columns(_check_columns(f"{name}, split {split}", part.column_names))

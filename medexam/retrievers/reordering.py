@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,7 @@ from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import BATCH, MEDCPT
-from medexam.specs.identity import digest
 from medexam.weights import MINILM, Weights, find_encoder_weights, loading, loading_options
-
-if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder
 
 DEPTH = 100
 """Passages that each member is asked for, unless more are to be found."""
@@ -27,8 +23,6 @@ _MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
 _MEDCPT_CROSS_REVISION = "refs/pr/3"
 """The hub's own conversion to safetensors; the main branch holds a pickle alone."""
 _MEDCPT_CROSS_TOKENS = 512
-_PRECISION = "float32"
-"""What weights are computed in."""
 
 
 class FusionRetriever:
@@ -43,15 +37,6 @@ class FusionRetriever:
         self.corpus = corpus
         self.members = tuple(members)
         self.constant = constant
-        self.digest = digest(
-            {
-                "method": "reciprocal rank fusion",
-                "corpus": corpus.fingerprint,
-                "members": [member.digest for member in members],
-                "constant": constant,
-                "depth": self.depth,
-            }
-        )
         self._order = {passage.id: position for position, passage in enumerate(corpus.passages)}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -76,28 +61,20 @@ class RerankingRetriever:
     """A `Retriever` that orders the best passages of another by a cross-encoder's logit."""
 
     def __init__(self, base: Retriever, cross_encoder: str | Path, depth: int, *, revision: str | None = None) -> None:
-        """Load the cross-encoder.
+        """Load the cross-encoder: `medcpt`, or a folder or hub id of sentence-transformers with one output.
 
-        `cross_encoder` is `medcpt` (`ncbi/MedCPT-Cross-Encoder`, 512 tokens), or a folder or hub id of any
-        sentence-transformers cross-encoder with one output. `depth` is how many of the base's passages it reads for
-        each query. Raises `EngineError` if it cannot be loaded.
+        `depth` is how many of the base's passages it reads for each query. Raises `EngineError` if it cannot be loaded.
         """
-        if depth < 1:
-            raise ValueError(f"the depth is {depth}, and it must be at least 1")
         self.base = base
         self.depth = depth
-        self._model, weights = _load(cross_encoder, revision)
+        weights, tokens = find_cross_encoder(cross_encoder, revision)
+        with loading(weights):
+            from sentence_transformers import CrossEncoder
+
+            self._model: Any = CrossEncoder(weights.source, max_length=tokens, **loading_options(weights))
         self._label = weights.label
-        self.digest = digest(
-            {
-                "method": "rerank",
-                "base": base.digest,
-                "revision": weights.revision,
-                "precision": _PRECISION,
-                "tokens": self._model.max_seq_length,
-                "depth": depth,
-            }
-        )
+        if self._model.num_labels != 1:
+            raise EngineError(f"{self._label}: it has {self._model.num_labels} outputs, and a ranking needs one score")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find the `k` best of the base's `depth` passages, best first; equal scores in the order of the base.
@@ -118,9 +95,8 @@ class RerankingRetriever:
         from torch.nn import Identity
 
         # The logit and not its sigmoid: in float32 that is 1 for every good passage.
-        model: Any = self._model
-        batch = BATCH.get(model.device.type, BATCH["cpu"])
-        scores = model.predict(pairs, batch_size=batch, activation_fn=Identity(), show_progress_bar=False)
+        batch = BATCH.get(self._model.device.type, BATCH["cpu"])
+        scores = self._model.predict(pairs, batch_size=batch, activation_fn=Identity(), show_progress_bar=False)
         if not np.isfinite(scores).all():
             raise EngineError(f"{self._label}: its scores are not numbers; its weights are damaged, or need float32")
         values: list[float] = np.asarray(scores, dtype=np.float64).tolist()
@@ -137,14 +113,3 @@ def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[W
     if name == MEDCPT:
         return find_encoder_weights(_MEDCPT_CROSS, revision or _MEDCPT_CROSS_REVISION), _MEDCPT_CROSS_TOKENS
     return find_encoder_weights(name, revision), None
-
-
-def _load(name: str | Path, revision: str | None) -> "tuple[CrossEncoder, Weights]":
-    weights, tokens = find_cross_encoder(name, revision)
-    with loading(weights):
-        from sentence_transformers import CrossEncoder
-
-        model = CrossEncoder(weights.source, max_length=tokens, **loading_options(weights, "auto", _PRECISION))
-    if model.num_labels != 1:
-        raise EngineError(f"{weights.label}: it has {model.num_labels} outputs, and a ranking needs one score")
-    return model, weights

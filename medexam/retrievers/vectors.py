@@ -1,13 +1,10 @@
 """The rows of an index, and inner-product search of its vectors by FAISS.
 
-Exact search: FAISS looks at all vectors, or at one block of them after the other if they are large. Its scores are in
-float32: they differ in the last digits with the number of queries, and among equal scores any is kept. So a few more
-candidates than asked are taken, those that can matter are scored again in float64 one by one, and ordered by score and
-then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not depend on
-which other queries were asked, nor on the size of a block.
-
-Approximate search: an index that `faiss.index_factory` makes of its string proposes candidates, which are scored in the
-same way. So scores are those of the exact search, and only the choice of passages is approximate.
+FAISS's scores are in float32: they differ in the last digits with the number of queries, and among equal scores any is
+kept. So a few more candidates than asked are taken, those that can matter are scored again in float64 one by one, and
+ordered by score and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings
+then do not depend on which other queries were asked, nor on the size of a block. An approximate index proposes
+candidates that are scored in the same way.
 """
 
 import math
@@ -25,7 +22,6 @@ from medexam.retrievers.base import import_library
 
 Vectors = NDArray[np.float32]
 Scores = NDArray[np.float64]
-RoughScores = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 VECTOR = "vector"
@@ -69,7 +65,7 @@ class StoredVectors:
         vectors: Vectors = self._arrays[unique][VECTOR]
         return vectors[inverse.reshape(rows.shape)]
 
-    def find(self, queries: Vectors, depth: int) -> tuple[RoughScores, Rows, float]:
+    def find(self, queries: Vectors, depth: int) -> tuple[Vectors, Rows, float]:
         """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
         faiss = import_library("faiss")
         if self._is_small and self._memory is None:
@@ -145,9 +141,8 @@ def make_structure(factory: str, parameters: str, dimension: int) -> Any:
     Raises `IndexBuildError` if FAISS refuses one of them.
     """
     faiss = import_library("faiss")
-    with _faiss_errors(f"FAISS makes no index {factory!r} of vectors of {dimension} dimensions"):
+    with _faiss_errors(f"FAISS makes no index {factory!r} of {dimension} dimensions under {parameters!r}"):
         index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
-    with _faiss_errors(f"FAISS takes no parameters {parameters!r} for an index {factory!r}"):
         faiss.ParameterSpace().set_index_parameters(index, parameters)
     return index
 

@@ -50,7 +50,7 @@ def test_a_stopped_build_goes_on(tmp_path: Path, built: Path) -> None:
     assert again.encoded == COUNT - 2 * BLOCK
     assert (done[0], done[-1]) == (2 * BLOCK, COUNT)
     assert _contents(tmp_path) == _contents(built)
-    assert open_index(tmp_path).digest == open_index(built).digest
+    assert open_index(tmp_path).manifest.digest == open_index(built).manifest.digest
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -83,7 +83,7 @@ def test_a_finished_index_is_kept_and_overwritten_by_no_other(built: Path) -> No
     [
         (16, "Magic3", "", "makes no index 'Magic3' .*could not parse"),
         (16, "IVF4,PQ5", "", "16 dimensions .*multiple of the number of subquantizers.*or none for exact search"),
-        (16, "HNSW32", "nprobe=3", "takes no parameters 'nprobe=3' for an index 'HNSW32'"),
+        (16, "HNSW32", "nprobe=3", "makes no index 'HNSW32' of 16 dimensions under 'nprobe=3'"),
     ],
 )
 def test_what_cannot_be_built_is_said_before_anything_is_encoded(
@@ -101,7 +101,7 @@ def test_too_few_passages_for_an_approximate_index_cost_no_encoding(tmp_path: Pa
         build_index(CORPUS, encoder, tmp_path, "IVF4096,Flat")
     build_index(CORPUS, encoder, tmp_path)
     assert encoder.encoded == COUNT
-    assert open_index(tmp_path).digest == open_index(built).digest
+    assert open_index(tmp_path).manifest.digest == open_index(built).manifest.digest
 
 
 def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path: Path) -> None:

@@ -62,4 +62,4 @@ def load_scorer_encoder() -> ScorerEncoder:
     with loading(weights):
         from sentence_transformers import SentenceTransformer
 
-        return ScorerEncoder(SentenceTransformer(weights.source, **loading_options(weights, "auto", "float32")))
+        return ScorerEncoder(SentenceTransformer(weights.source, **loading_options(weights)))

@@ -82,7 +82,7 @@ def make_map(folder: Path, spec: DatasetSpec, part: MapPart, say: Callable[[str]
     say(f"encode {len(stems):,} questions with {manifest.encoder.label} ...")
     queries = retriever.encoder.encode_queries(stems)
     say(f"fit {len(rows):,} passages ...")
-    vectors = retriever.vectors_of(rows)
+    vectors = retriever.vectors[rows]
     umap = fit_projection(vectors, SEED)
     passages = _group(umap.embedding_, [passage.source for passage in retriever.passages_of(rows)])
     questions = _group(umap.transform(queries), [question.exam.discipline for question in exam.questions])

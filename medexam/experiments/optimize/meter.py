@@ -27,18 +27,13 @@ from medexam.serve import Engine
 from medexam.specs.experiment import OptimizerSpec
 
 Ending = Literal["complete", "budget", "interrupted", "failed"]
-TEMPLATE_TOKENS = 16
-"""Tokens that a chat template adds to a message at most."""
-DEFAULT_REPLY_TOKENS = 4096
-"""Tokens counted for a reply without a limit of its own, until it is there."""
+TEMPLATE_TOKENS, DEFAULT_REPLY_TOKENS = 16, 4096
+"""The most that a chat template adds to a message, and that is counted for a reply without a limit of its own."""
 _CALL = TypeAdapter(ModelCall)
 
 
 class StoppedError(BaseException):
-    """The optimization ends here, with the best so far.
-
-    No `Exception`: DSPy's optimizers count those as failures of a program and continue.
-    """
+    """The optimization ends here. No `Exception`: DSPy's optimizers count those as failures and continue."""
 
     def __init__(self, why: str, ending: Ending, cause: MedExamError | None = None) -> None:
         """`cause` is what the whole command ends with; None where the optimization ends in order."""
@@ -81,10 +76,7 @@ class Meter:
 
     @asynccontextmanager
     async def calling(self, engine: Engine, most_tokens: int) -> AsyncIterator[None]:
-        """Make one call of an engine, which is counted with `most_tokens`, when there is room for it.
-
-        Raises `StoppedError` if the budget does not allow it.
-        """
+        """Make one call, counted with `most_tokens`, when there is room; raises `StoppedError` without budget."""
         limits = self.limits
 
         def fits() -> bool:

@@ -28,9 +28,7 @@ from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
 from medexam.tables import Table, percent, with_interval
 
-RECORD = "optimization.json"
-PROMPT_MODELS = "prompt_models.json"
-REPORT = "report.md"
+RECORD, PROMPT_MODELS, REPORT = "optimization.json", "prompt_models.json", "report.md"
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,9 @@ class Trial:
     """Calls that its answers are made of."""
 
     @property
-    def accuracy(self) -> float:
-        """Right answers of all, of 1."""
-        return self.right / self.n
-
-    @property
-    def accuracy_interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy (Wilson)."""
-        return rate_interval(self.right, self.n) or (0.0, 1.0)
+    def accuracy(self) -> tuple[float, tuple[float, float]]:
+        """The share of right answers, and its 95 % interval (Wilson)."""
+        return self.right / self.n, rate_interval(self.right, self.n) or (0.0, 1.0)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -87,10 +80,9 @@ class Optimization(Displayed):
     description: str
     identity: dict[str, Any]
     train: int
-    """Questions that could be shown."""
     validation: int
-    """Questions that candidates were chosen by."""
     tested: int
+    """Numbers of questions: that could be shown, that candidates were chosen by, and that neither knows."""
     dropped: tuple[str, ...]
     """Keys of training questions that nearly repeat others, and were never shown."""
     candidates: int
@@ -120,7 +112,7 @@ class Optimization(Displayed):
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest score, of equal ones the first; None if none was completed."""
+        """The trial with the highest score, of equal ones the first."""
         return max(self.trials, key=lambda trial: (trial.score, -trial.number), default=None)
 
     @property
@@ -130,6 +122,7 @@ class Optimization(Displayed):
 
     def keep(self, meter: Meter) -> None:
         """Write the best program and what is known and spent by now; raises `RunFolderError` if that fails."""
+        self.trials = tuple(sorted(self.trials, key=lambda trial: trial.number))
         self.seconds, self.calls, self.tokens = round(meter.seconds, 2), meter.spent["calls"], meter.spent["tokens"]
         if self.best is not None:
             self.work.write(PROGRAM, (self.work.programs / self.best.digest / PROGRAM).read_bytes())
@@ -152,29 +145,26 @@ class Optimization(Displayed):
     def blocks(self) -> list[Block]:
         """List every trial with its scores, what it cost, and where the best program lies."""
         early = f"; ended early: {self.why}" if self.why else ""
+        metric, trials = self.optimizer.metric, self.trials
+        name = {"exam_score": "Exam score", "log_probability": "log p, nats"}.get(metric) or short_name(metric)
+        scores = {} if metric == "accuracy" else {name: [f"{trial.score:.3f}" for trial in trials]}
+        columns = {
+            "Trial": [str(trial.number) for trial in trials],
+            "Program": [trial.name + (" (best)" if trial == self.best else "") for trial in trials],
+            "Demos": [str(trial.demos) for trial in trials],
+            "n": [str(trial.n) for trial in trials],
+            "Accuracy": [with_interval(percent(share), ends) for share, ends in (trial.accuracy for trial in trials)],
+            **scores,
+            "Calls": [f"{trial.calls:,}" for trial in trials],
+            "No answer": [str(trial.unanswered) for trial in trials],
+        }
+        caption, rows = f"Percent of n, with a 95 % interval ({WILSON}).", tuple(zip(*columns.values(), strict=True))
         return [
-            self._table() if self.trials else "No trial was completed.",
+            Table(self.title, tuple(columns), rows, text_columns=2, caption=caption),
             Unbroken(f"{self.calls:,} calls, {self.tokens:,} tokens, {self.seconds:.0f} s{early}."),
             Unbroken("The best looks better on these questions than on others: compare it on the tested ones."),
             Unbroken(f"Program, demonstrations and report are in {self.folder}"),
         ]
-
-    def _table(self) -> Table:
-        metric = self.optimizer.metric
-        names = {"exam_score": "Exam score", "log_probability": "log p, nats"}
-        rows = []
-        for trial in self.trials:
-            row = {
-                "Trial": str(trial.number),
-                "Program": trial.name + (" (best)" if trial == self.best else ""),
-                "Demos": str(trial.demos),
-                "n": str(trial.n),
-                "Accuracy": with_interval(percent(trial.accuracy), trial.accuracy_interval),
-            }
-            row |= {} if metric == "accuracy" else {names.get(metric, short_name(metric)): f"{trial.score:.3f}"}
-            rows.append(row | {"Calls": f"{trial.calls:,}", "No answer": str(trial.unanswered)})
-        caption = f"Percent of n, with a 95 % interval ({WILSON})."
-        return Table(self.title, (*rows[0],), tuple((*row.values(),) for row in rows), text_columns=2, caption=caption)
 
     def _report(self) -> Iterator[Block]:
         if self.description:

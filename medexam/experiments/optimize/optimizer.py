@@ -6,7 +6,7 @@ best program with them.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from contextvars import copy_context
@@ -37,6 +37,7 @@ from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds
 from medexam.specs.base import OPTIMIZERS, short_name
+from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.programs.needs import MODULE
 
 _OURS: dict[str, type] = {
@@ -46,10 +47,8 @@ _OURS: dict[str, type] = {
     "copro": COPRO,
     "gepa": GEPA,
 }
-_NEVER = 10**9
-"""Failed questions after which DSPy would give up: each counts as a wrong one, and no more."""
-_THREADS = 64
-"""Questions of a program that wait for a server at once; the engine says how many of them it sends."""
+_NEVER, _THREADS = 10**9, 64
+"""Failed questions after which DSPy would give up, and questions that wait for a server at once."""
 
 
 def optimize(plan: OptimizationPlan, bars: Bars) -> Optimization:
@@ -97,7 +96,14 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         trials = Trials(plan, optimization, metered[0].answerer, meter, bars)
-        with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS), gc_seldom():
+        import_module("gepa.core.engine")  # DSPy imports it too late for its bar to be held back
+        with (
+            dspy.context(lm=lm, disable_history=True, num_threads=_THREADS, max_errors=_NEVER, trace=None),
+            redirect_stdout(StringIO()),
+            errors_only("dspy"),
+            quiet_dspy("dspy.teleprompt.bootstrap", "gepa.core.engine"),
+            gc_seldom(),
+        ):
             work = asyncio.ensure_future(asyncio.to_thread(compile_program, plan, trials, prompt_lm))
             await _follow(work, optimization, meter, bars)
         if changes := [change for engine in engines for change in await find_changes(engine)]:
@@ -142,18 +148,7 @@ def compile_program(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) 
 
     Raises `StoppedError` if the budget ends it, and `EngineError` if the model that writes keeps to no format.
     """
-    import_module("gepa.core.engine")  # DSPy imports it too late for its bar to be held back
-    with (
-        dspy.context(max_errors=_NEVER, trace=None),
-        redirect_stdout(StringIO()),
-        errors_only("dspy"),
-        quiet_dspy("dspy.teleprompt.bootstrap", "gepa.core.engine"),
-    ):
-        trials.try_program("as written", trials.student)
-        _compile(plan, trials, prompt_lm)
-
-
-def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:
+    trials.try_program("as written", trials.student)
     optimization, spec = plan.optimization, plan.optimization.optimizer
     candidates, kind = optimization.candidates, spec.kind
     train = list(trials.train)
@@ -171,7 +166,11 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
     }
     if kind == "knn":
-        trials.try_program(kind, _show_nearest(plan, trials, train))
+        program: Any = plan.program.reset_copy()
+        for predictor in program.predictors():
+            predictor.demos = list(train)
+        finder = NearestDemonstrations(train, spec.demos, spec.encoder)
+        trials.try_program(kind, trials.watch(show_nearest(program, finder)))
         return
     own_arguments: dict[str, Any] = {
         "max_bootstrapped_demos": spec.demos,
@@ -189,27 +188,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         "max_metric_calls": candidates * len(trials.validation),
     }
     if kind == "random_search":
-        seeds = range(-2 if labeled else -1, candidates)[: candidates - 1]
-
-        def search(seed: int) -> None:
-            optimizer = BootstrapFewShotWithRandomSearch(
-                score_output,
-                max_bootstrapped_demos=spec.demos,
-                max_labeled_demos=labeled,
-                num_candidate_programs=candidates,
-                max_errors=_NEVER,
-            )
-            name = {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
-            with dspy.context(**{NAME: (name, seed - seeds[0] + 1)}):
-                optimizer.compile(
-                    trials.student, trainset=sample(max(0, seed)), valset=trials.validation, restrict=[seed]
-                )
-
-        # DSPy makes and scores the candidate of each seed in a thread of its own.
-        with ThreadPoolExecutor(len(seeds), thread_name_prefix="candidate") as pool:
-            futures = [pool.submit(copy_context().run, search, seed) for seed in seeds]
-        for future in futures:
-            future.result()
+        _search_randomly(trials, spec, candidates, labeled, sample)
         return
     if kind == "mipro" and find_spec("optuna") is None:
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
@@ -236,11 +215,24 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
     trials.try_program(short_name(kind), proposal)
 
 
-def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.Example]) -> dspy.Module:
-    """Return the program with the training questions that are nearest to each question as its demonstrations."""
-    spec = plan.optimization.optimizer
-    finder = NearestDemonstrations(train, spec.demos, spec.encoder)
-    program: Any = plan.program.reset_copy()
-    for predictor in program.predictors():
-        predictor.demos = list(train)
-    return trials.watch(show_nearest(program, finder))
+def _search_randomly(
+    trials: Trials, spec: OptimizerSpec, candidates: int, labeled: int, sample: Callable[[int], list[dspy.Example]]
+) -> None:
+    seeds = range(-2 if labeled else -1, candidates)[: candidates - 1]
+
+    def search(seed: int) -> None:
+        optimizer = BootstrapFewShotWithRandomSearch(
+            score_output,
+            max_bootstrapped_demos=spec.demos,
+            max_labeled_demos=labeled,
+            num_candidate_programs=candidates,
+            max_errors=_NEVER,
+        )
+        name = {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
+        with dspy.context(**{NAME: (name, seed - seeds[0] + 1)}):
+            optimizer.compile(trials.student, trainset=sample(max(0, seed)), valset=trials.validation, restrict=[seed])
+
+    # DSPy makes and scores the candidate of each seed in a thread of its own.
+    with ThreadPoolExecutor(len(seeds), thread_name_prefix="candidate") as pool:
+        for future in [pool.submit(copy_context().run, search, seed) for seed in seeds]:
+            future.result()

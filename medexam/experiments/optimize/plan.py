@@ -52,9 +52,8 @@ class OptimizationPlan:
     validation: PlannedCell
     """The program, as it is written, over the questions that candidates are chosen by."""
     calls: Mapping[str, int | None]
-    """`calls_per_trial`: of a program that is asked every validation question. `most_calls`: that trials and
-    bootstrapping take at most; `least_calls` instead where it is known only afterwards how often a module of the user's
-    own asks, or a model that writes instructions."""
+    """`calls_per_trial`: of a program that is asked every validation question. `most_calls`: of trials and
+    bootstrapping; `least_calls` instead where it is known only afterwards how often a module or a model asks."""
 
     @property
     def program(self) -> AskingProgram:
@@ -72,10 +71,8 @@ def plan_optimization(
 ) -> OptimizationPlan:
     """Plan what optimizing `document` under `overrides` would do.
 
-    `fresh` starts another optimization beside one that exists; `only_look` makes a plan that is not carried out, as
-    `plan_experiment` does. Raises `SpecError` where the spec has no optimizer or
-    more than one cell, where its exams overlap, or where the budget does not allow two trials; `DatasetError` where
-    questions cannot be read.
+    `fresh` starts another optimization beside one that exists; `only_look` makes a plan that is not carried out. Raises
+    `SpecError` without exactly one cell and an optimizer, where exams overlap, or where the budget is too small.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     if (optimizer := experiment.optimizer) is None:
@@ -169,10 +166,7 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
 def make_optimizer(
     optimizer: OptimizerSpec, make: Any, given: Mapping[str, Any]
 ) -> tuple[Teleprompter, dict[str, Any]]:
-    """Make an optimizer of a class with what it takes of `given`; return it with the arguments of its `compile`.
-
-    Raises `SpecError` where the class is none, or improves no program that a file can hold.
-    """
+    """Make an optimizer of a class with what it takes of `given`; return it with the arguments of its `compile`."""
     kind = optimizer.kind
     if not (isinstance(make, type) and issubclass(make, Teleprompter)):
         raise SpecError(f"optimizer.kind {kind} is not a subclass of dspy.teleprompt.Teleprompter")
@@ -214,10 +208,7 @@ def _identity(optimizer: OptimizerSpec, *, only_look: bool) -> dict[str, Any]:
 def _count_calls(
     program: AskingProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
 ) -> tuple[int, dict[int, int]]:
-    """Return the calls of a trial, and by how many programs are tried the most that trials and bootstrapping take.
-
-    Raises `SpecError` if the budget does not allow two programs.
-    """
+    """Return the calls of a trial, and by how many programs are tried the most that trials and bootstrapping take."""
     trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
     predictors, rounds = len(program.predictors()), optimizer.rounds if optimizer.kind == "copro" else 1
     if optimizer.kind == "copro" and predictors > 1:

@@ -38,14 +38,9 @@ from medexam.questions import Gold, Question
 
 MOST_FAULTS = 10
 """Questions in a row whose code raised, after which the program is taken for broken; as many as DSPy allows."""
-WRONG_COSTS = 1 / 3
-"""Right answers that a wrong one takes away, by the exam boards' rule."""
-LEAST_SHARE = 1e-12
-"""What an option's probability counts as when it rounds to nothing."""
-SCORE = "_medexam_score"
-"""Attribute of a program's output that holds what it is worth."""
-NAME = "medexam_trial"
-"""Setting of DSPy's context: name and number of the trials that begin there; a number of None is the next."""
+SCORE, NAME = "_medexam_score", "medexam_trial"
+"""Attribute of a program's output that holds what it is worth; and the setting of DSPy's context with name and number
+of the trials that begin there, where None is the next number."""
 
 
 class Scored(dspy.Prediction):
@@ -69,10 +64,7 @@ def score_output(_example: dspy.Example, prediction: Any, *_: Any) -> Scored:
 
 
 def score_answer(name: str, own: Metric | None, question: Question, gold: Gold, prediction: Prediction) -> Scored:
-    """Score an answer by the optimizer's metric: its `name`, and the function of the user's own that it is, if any.
-
-    Raises `SpecError` if that raises, or returns neither a number nor a mapping or `dspy.Prediction` with a `score`.
-    """
+    """Score an answer by the optimizer's metric: its `name`, or the user's own; `SpecError` if that gives no score."""
     answer, right = prediction.answer, gold.accepts(prediction.answer)
     if own is not None and prediction.status is not Status.FAILED:
         try:
@@ -91,9 +83,9 @@ def score_answer(name: str, own: Metric | None, question: Question, gold: Gold, 
     score = float(right)
     if name == "log_probability":
         shares = prediction.option_probabilities or {}
-        score = math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), LEAST_SHARE))
+        score = math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), 1e-12))
     elif name == "exam_score" and answer is not None and not right:
-        score = -WRONG_COSTS
+        score = -1 / 3
     return Scored(score, f"Right. {solution}" if right else f"Wrong: the reply {mistake}. {solution}", right=right)
 
 
@@ -212,8 +204,8 @@ class Trials:
             earlier = next((trial for trial in trials if trial.digest == digest), None)
             if earlier is not None and number is not None and number < earlier.number:
                 # Two candidates of a random search are equal: the first of them gives its name.
-                others = [trial for trial in trials if trial is not earlier]
-                self._optimization.trials = _ordered(*others, replace(earlier, name=name, number=number))
+                renamed = replace(earlier, name=name, number=number)
+                self._optimization.trials = tuple(renamed if trial is earlier else trial for trial in trials)
             if earlier is not None or len(answers) < len(self._validation):
                 return
             predictions = [answers[question.key][0] for question in self._plan.validation.question_set.questions]
@@ -230,13 +222,14 @@ class Trials:
                 calls=sum(len(one.calls) for one in predictions),
             )
             self._write(program, predictions, digest)
-            self._optimization.trials = _ordered(*trials, trial)
+            self._optimization.trials = (*trials, trial)
             self._optimization.keep(self._meter)
         self._bars.say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
         self._bars.update(self._bar, note=f"{self._optimization.calls:,} calls, {self._optimization.tokens:,} tokens")
 
     def _write(self, program: AskingProgram, predictions: list[Prediction], digest: str) -> None:
         cell, folder = self._optimization.cell, RunFolder(self._optimization.work.programs / digest)
+        path = folder.path / PROGRAM
         folder.create()
         # Of a session that was interrupted meanwhile.
         (folder.path / PREDICTIONS).unlink(missing_ok=True)
@@ -245,19 +238,13 @@ class Trials:
                 log.append(prediction.model_copy(update={"spec_digest": digest}))
             log.flush()
         try:
-            save_program(program, folder.path / PROGRAM, cell.program, cell.dataset.language)
+            save_program(program, path, cell.program, cell.dataset.language)
         except OSError as error:
-            raise RunFolderError(
-                f"cannot write {folder.path / PROGRAM}: {error.strerror}; the same command continues"
-            ) from error
+            raise RunFolderError(f"cannot write {path}: {error.strerror}; the same command continues") from error
 
 
 def _key(fields: Mapping[str, Any]) -> str:
     return getattr(fields.get("question"), "key", None) or repr(sorted(fields.items()))
-
-
-def _ordered(*trials: Trial) -> tuple[Trial, ...]:
-    return tuple(sorted(trials, key=lambda trial: trial.number))
 
 
 def _digest(program: AskingProgram) -> str:
