@@ -1,6 +1,7 @@
 """Lines and tables as people see them on a terminal, and values that show themselves, in a notebook as Markdown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from medexam.errors import RunFolderError
-from medexam.files import write_whole
+from medexam.files import whole_file
 from medexam.tables import Table
-from medexam.text import visible
+from medexam.text import visible, writable
 
 
 class Unbroken(str):
@@ -112,11 +113,18 @@ def _width(columns: Mapping[int, Sequence[str]]) -> int:
     return sum(longest) + GUTTER * (len(columns) - 1)
 
 
+@contextmanager
+def user_file(path: Path, option: str) -> Iterator[Path]:
+    """Yield the draft of a file that `option` asks for; raises `RunFolderError` if it cannot be written."""
+    try:
+        with whole_file(path) as draft:
+            yield draft
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunFolderError(f"cannot write {path}: {reason}; choose another file with {option}") from None
+
+
 def write_report(text: str, path: Path, option: str = "--markdown") -> None:
     """Write what `option` asks for to a file of the user's; raises `RunFolderError` if it cannot be written."""
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path}: {error.strerror or error}; choose another file with {option}"
-        ) from None
+    with user_file(path, option) as draft:
+        draft.write_text(writable(text), encoding="utf-8", newline="")

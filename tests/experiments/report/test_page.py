@@ -43,7 +43,7 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     found = page(*two_runs)
     assert [each["id"] for each in found.named("section") if "id" in each] == ["scores", "questions", "more"]
     sections = [each["id"] for each in found.named("details") if "id" in each]
-    parts = ("runs", "paired-comparison", "scores-by-group", "costs", "failed-questions", "details-of-each-run")
+    parts = ("runs", "paired-comparison", "scores-by-group", "costs", "failed-questions", "details-of-longest")
     assert [each for each in sections if each.removesuffix("-section") in parts] == [
         f"{part}-section" for part in parts
     ]

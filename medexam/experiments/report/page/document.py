@@ -11,16 +11,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from medexam.errors import DatasetError, MedExamError, RunFolderError
+from medexam.errors import DatasetError, MedExamError
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs, run_names
-from medexam.experiments.report.comparison_tables import comparison_lines, overall_tables, verdicts
+from medexam.experiments.report.comparison_tables import comparison_blocks
 from medexam.experiments.report.findings import above_chance, describe_readings, lead, silences
 from medexam.experiments.report.page.questions import pack_questions
 from medexam.experiments.report.plots.runs import plot_runs
@@ -36,12 +35,10 @@ from medexam.experiments.report.run_tables import (
     merge_notes,
     overview_tables,
 )
-from medexam.experiments.report.shown import Block
+from medexam.experiments.report.shown import Block, user_file
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.files import whole_file
 from medexam.kept import reads_kept
 from medexam.measures.evidence.kinds import evidence_tables
-from medexam.measures.paired_tables import breakdown_tables
 from medexam.measures.tables import breakdowns
 from medexam.plugins import __version__
 from medexam.tables import NONE, Table, six_digits
@@ -56,15 +53,10 @@ def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = 
     """
     with reads_kept():
         pieces = render_page(runs, findings)
-    try:
-        with whole_file(path) as draft:
-            with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
-                stream.writelines(pieces)
-            size = draft.stat().st_size
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path}: {error.strerror or error}; choose another file with --html"
-        ) from None
+    with user_file(path, "--html") as draft:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            stream.writelines(pieces)
+        size = draft.stat().st_size
     count = len({key for run in runs for key in run.record.questions})
     return f"wrote {path} ({count} questions, {size / 1e6:.1f} MB)"
 
@@ -107,7 +99,7 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
         lines=[*merge_notes([pair for pair in descriptions if pair[1]], len(runs)), *lines],
         tables=overview_tables(runs),
         strips=STRIPS,
-        sections=build_sections(runs, names, find_added_tables(runs)[1]),
+        sections=[part for part in build_sections(runs, names, find_added_tables(runs)[1]) if part[1]],
         plots=plots,
         notes=notes,
         data=data,
@@ -137,36 +129,20 @@ def make_anchor(title: str) -> str:
     return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
-OPEN_PAIRS = 3
-"""Pairs of a comparison whose verdicts stand in the open; more are folded, for the tables say the same."""
-
-
-class Section(NamedTuple):
-    """One part of the page that a reader opens."""
-
-    title: str
-    blocks: Sequence[Block]
-    sections: Sequence["Section"] = ()
-
-
-def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Sequence[Table]) -> list[Section]:
-    """Build every section below the questions; `names` tell the runs apart; `added` are tables of packages."""
-    several = len(runs) > 1
+def build_sections(
+    runs: Sequence[StoredRun], names: Sequence[str], added: Sequence[Table]
+) -> Iterator[tuple[str, Sequence[Block]]]:
+    """Yield title and blocks of every part that a reader opens; `names` tell the runs apart."""
     facets = [breakdowns(run.benchmark, run.metrics) for run in runs]
-    details = [
-        Section(name, [*(tables if several else ()), *evidence_tables(run.metrics.evidence), describe_settings(run)])
-        for run, name, tables in zip(runs, names, facets, strict=True)
-    ]
-    sections = [
-        Section("Runs", [_runs(runs, names)]),
-        *_comparisons(runs),
-        *(Section(table.title, [table]) for table in added),
-        Section("Scores by group", facet_matrices(runs) if several else facets[0]),
-        Section("Costs", cost_tables(runs)),
-        Section("Failed questions", failure_tables(runs)),
-        Section("Details of each run", [], details),
-    ]
-    return [section for section in sections if section.blocks or section.sections]
+    yield "Runs", [_runs(runs, names)]
+    yield from _comparisons(runs)
+    yield from ((table.title, [table]) for table in added)
+    yield "Scores by group", facet_matrices(runs) if len(runs) > 1 else facets[0]
+    yield "Costs", cost_tables(runs)
+    yield "Failed questions", failure_tables(runs)
+    for run, name, tables in zip(runs, names, facets, strict=True):
+        details = [*evidence_tables(run.metrics.evidence), describe_settings(run)]
+        yield f"Details of {name}", [*tables, *details] if len(runs) > 1 else details
 
 
 def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
@@ -185,26 +161,14 @@ def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
     return Table("Runs", headers, rows, text_columns=6, caption=caption)
 
 
-def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
-    groups: dict[str, list[StoredRun]] = {}
+def _comparisons(runs: Sequence[StoredRun]) -> Iterator[tuple[str, Sequence[Block]]]:
+    groups: dict[str, list[StoredRun]] = {run.record.cell.dataset.name: [] for run in runs}
     for run in sorted(runs, key=lambda run: run.mixed):
-        groups.setdefault(run.record.cell.dataset.name, []).append(run)
-    sections = []
-    for dataset in dict.fromkeys(run.record.cell.dataset.name for run in runs):
+        groups[run.record.cell.dataset.name].append(run)
+    for dataset, group in groups.items():
         title = f"Paired comparison on {dataset}" if len(groups) > 1 else "Paired comparison"
-        if len(groups[dataset]) < 2:
-            continue
         try:
-            comparison = compare_runs(tuple(run.folder for run in groups[dataset]))
+            if len(group) > 1:
+                yield title, comparison_blocks(compare_runs(tuple(run.folder for run in group)), flips=0)
         except DatasetError as error:
-            sections.append(
-                Section(title, [f"{describe_all(groups[dataset]).capitalize()} cannot be compared: {error}."])
-            )
-            continue
-        sentences = verdicts(comparison)
-        by_group = breakdown_tables(comparison.benchmark, comparison.statistics, comparison.names)
-        folds = [Section("In words", sentences)] if len(sentences) > OPEN_PAIRS else []
-        folds += [Section("By group, every run", by_group)] if by_group else []
-        blocks = [*([] if len(sentences) > OPEN_PAIRS else sentences), *comparison_lines(comparison)]
-        sections.append(Section(title, [*blocks, *overall_tables(comparison)], folds))
-    return sections
+            yield title, [f"{describe_all(group).capitalize()} cannot be compared: {error}."]

@@ -8,6 +8,7 @@ import io
 import textwrap
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 from medexam.errors import MedExamError
 from medexam.experiments.compare.ranking import describe_difference
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.shown import user_file
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.files import write_whole
 from medexam.measures.results import Interval
 from medexam.process import errors_only
 from medexam.text import visible
@@ -213,10 +214,9 @@ def write_plots(plots: Sequence[Plot], target: Path, option: str) -> list[Path]:
     elif alone := [plot for plot in plots if plot.name == target.stem]:
         files = {target: alone[0]}
     for path, plot in files.items():
-        try:
+        with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, render_plot(plot, path.suffix.lower()))
-        except OSError as error:
-            reason = error.strerror or error
-            raise MedExamError(f"cannot write {path}: {reason}; choose another folder with {option}") from None
+        picture = render_plot(plot, path.suffix.lower())
+        with user_file(path, option) as draft:
+            draft.write_bytes(picture)
     return list(files)
