@@ -205,22 +205,18 @@ def _compare(sheet: Sheet, names: Sequence[str], baseline: int, other: int) -> M
         questions = number_as_seen(list(map(question_of, sheet.keys)))
         more: dict[str, Any] = {"p": sign_flip_p(np.bincount(questions, (after - before)[:, 0]).tolist())}
     else:
-        flips = _flips(before[:, 0] == 1, after[:, 0] == 1, sheet.answers[baseline], sheet.answers[other])
+        was, is_right = before[:, 0] == 1, after[:, 0] == 1
+        first_answers, second_answers = sheet.answers[baseline], sheet.answers[other]
+        flips = Flips(
+            right_to_wrong=int((was & ~is_right).sum()),
+            wrong_to_right=int((is_right & ~was).sum()),
+            both_right=int((was & is_right).sum()),
+            both_wrong=int((~was & ~is_right).sum()),
+            same_answer=int((first_answers == second_answers).sum()) / len(numbers),
+            kappa=kappa(first_answers, second_answers),
+        )
         more = {"p": mcnemar_p(flips.right_to_wrong, flips.wrong_to_right), "flips": flips}
     return measures | {names[0]: measures[names[0]].model_copy(update=more)}
-
-
-def _flips(
-    before: NDArray[np.bool_], after: NDArray[np.bool_], first: NDArray[np.int64], second: NDArray[np.int64]
-) -> Flips:
-    return Flips(
-        right_to_wrong=int((before & ~after).sum()),
-        wrong_to_right=int((after & ~before).sum()),
-        both_right=int((before & after).sum()),
-        both_wrong=int((~before & ~after).sum()),
-        same_answer=int((first == second).sum()) / len(first),
-        kappa=kappa(first, second),
-    )
 
 
 def mcnemar_p(lost: int, gained: int) -> float:

@@ -195,7 +195,16 @@ def _finish(manifest: IndexManifest, folder: Path) -> IndexManifest:
         # A finished manifest must not stand beside an approximate index that is being replaced.
         _write_manifest(folder, manifest)
         (folder / STRUCTURE).unlink(missing_ok=True)
-        _write_description(manifest, folder)
+        features = _features(manifest.encoder.dimension)
+        import_library("datasets").DatasetInfo(features=features).write_to_directory(folder)
+        state: dict[str, Any] = {
+            "_data_files": [{"filename": name} for name in manifest.parts],
+            "_fingerprint": manifest.corpus.fingerprint[:16],
+            **dict.fromkeys(("_format_columns", "_format_type", "_split")),
+            "_format_kwargs": {},
+            "_output_all_columns": False,
+        }
+        write_whole(folder / _STATE, json.dumps(state, indent=2))
         names = [*manifest.parts, _STATE, _INFO]
         if manifest.factory is not None:
             structure = make_structure(manifest.factory, manifest.parameters, manifest.encoder.dimension)
@@ -210,22 +219,6 @@ def _features(dimension: int) -> Any:
     datasets = import_library("datasets")
     fields = {name: datasets.Value("string") for name in _TEXTS}
     return datasets.Features({**fields, VECTOR: datasets.List(datasets.Value("float32"), length=dimension)})
-
-
-def _write_description(build: IndexManifest, folder: Path) -> None:
-    """Write what `datasets.load_from_disk` needs to open the parts as one data set; raises `OSError`."""
-    features = _features(build.encoder.dimension)
-    import_library("datasets").DatasetInfo(features=features).write_to_directory(folder)
-    state: dict[str, Any] = {
-        "_data_files": [{"filename": name} for name in build.parts],
-        "_fingerprint": build.corpus.fingerprint[:16],
-        "_format_columns": None,
-        "_format_kwargs": {},
-        "_format_type": None,
-        "_output_all_columns": False,
-        "_split": None,
-    }
-    write_whole(folder / _STATE, json.dumps(state, indent=2))
 
 
 def _load_rows(build: IndexManifest, folder: Path) -> Any:

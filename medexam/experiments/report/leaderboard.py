@@ -51,13 +51,15 @@ class Leaderboard(Displayed):
             for place, column in enumerate(self.columns, 2):
                 score = row["scores"].get(column)
                 is_whole = column not in row["missing"]
-                texts[-1].append(NONE if score is None else _write(score, is_whole=is_whole))
+                mark = "" if is_whole or score is None or score["value"] is None else "*"
+                text = NONE if score is None else with_interval(f"{percent(score['value'])}{mark}", score["interval"])
+                texts[-1].append(text)
                 peers = [each["scores"][column]["value"] for each in self.rows if column not in each["missing"]]
                 if is_whole and len(peers) > 1 and score["value"] == max(peers) > 0:
                     best.add((at, place))
                 if score is not None:
                     words = (score[name] for name in ("program", "measure", "protocol", "date"))
-                    numbers.append((row["name"], column, *words, f"{score['n']:,}", texts[-1][-1]))
+                    numbers.append((row["name"], column, *words, f"{score['n']:,}", text))
         headers = ("Model", "Mean rank", *self.columns)
         board = Table("Leaderboard", headers, tuple(map(tuple, texts)), frozenset(best), caption=_CAPTION)
         headers = ("Model", "Benchmark", "Program", "Measure", "Protocol", "Date", "n", "Score")
@@ -123,11 +125,6 @@ def make_leaderboard(runs: Sequence[StoredRun]) -> Leaderboard:
 
 def _is_whole(run: StoredRun) -> bool:
     return run.score is not None and run.complete and not run.mixed
-
-
-def _write(score: dict[str, Any], *, is_whole: bool) -> str:
-    mark = "" if is_whole or score["value"] is None else "*"
-    return with_interval(f"{percent(score['value'])}{mark}", score["interval"])
 
 
 def _date(run: StoredRun) -> str:

@@ -25,8 +25,6 @@ from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.text import plain_letters
 
-WHOLE = "whole questions"
-"""The subset of stems that end in a question mark and name no options."""
 _NAMES_OPTIONS = re.compile(
     r"\b(following|of (these|those)|options?|statements?|siguientes?|opcion(es)?|afirmacion(es)?|senale|indique"
     r"|seguintes?|opcions?|afirmacions?|sinale|seguent[ei]|opzion[ei]|affermazion[ei]|indichi"
@@ -168,8 +166,12 @@ class OpenExamBenchmark(ShortAnswerBenchmark):
 
     def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
         """Map the same names, and `whole questions`, which can be answered without options."""
-        without_options = [task for task in items.questions if is_whole_question(task.question)]
-        return {WHOLE: without_options} | super().subsets(items, predictions)
+        whole = [
+            task
+            for task in items.questions
+            if task.question.rstrip(" \"'»”)").endswith("?") and not _NAMES_OPTIONS.search(plain_letters(task.question))
+        ]
+        return {"whole questions": whole} | super().subsets(items, predictions)
 
 
 class ExampleBenchmark(WordsBenchmark):
@@ -199,8 +201,3 @@ def compare_words(gold: TaskGold, prediction: Prediction, *, spanish: bool) -> d
         scores = score_span(prediction.text or "", gold.answers, "spanish")
         measures |= {"f1_spanish": scores.f1, "exact_match_spanish": scores.exact_match}
     return measures
-
-
-def is_whole_question(stem: str) -> bool:
-    """Return whether a stem can be answered without options: it ends in a question mark and names none."""
-    return stem.rstrip(" \"'»”)").endswith("?") and _NAMES_OPTIONS.search(plain_letters(stem)) is None

@@ -85,7 +85,11 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"code": mark_code, "six_digits": six_digits, "anchor": make_anchor}
+    templates.filters.update(
+        code=lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))),  # noqa: S704 - escaped
+        six_digits=six_digits,
+        anchor=lambda title: re.sub(r"\W+", "-", title.lower()).strip("-"),
+    )
     return templates.get_template("page.html").generate(
         version=__version__,
         policy=policy.format(*hashes),
@@ -117,16 +121,6 @@ def describe_runs(runs: Sequence[StoredRun]) -> str:
         max(str(run.environment.get("ended_at") or "")[:10] for run in runs),
     ]
     return " · ".join(filter(None, parts))
-
-
-def mark_code(text: str) -> Markup:
-    """Escape a text, and show what stands between two backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it is escaped
-
-
-def make_anchor(title: str) -> str:
-    """Write a title as the place of a page is called."""
-    return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
 def build_sections(
