@@ -209,9 +209,3 @@ def count_together(sheet: Sheet) -> dict[str, int]:
     rights = sheet.first == 1
     counts = {"any": rights.any(axis=0), "all": rights.all(axis=0), "none": ~rights.any(axis=0)}
     return {"n": len(sheet.keys)} | {f"{name}_right": int(each.sum()) for name, each in counts.items()}
-
-
-def count_alone(sheet: Sheet) -> list[int]:
-    """Count the questions that each run has right and all the others have not."""
-    counts: list[int] = ((sheet.first == 1) & (sheet.first.sum(axis=0) == 1)).sum(axis=1).tolist()
-    return counts

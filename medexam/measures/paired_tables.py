@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from medexam.measures.benchmarks.base import Benchmark
-from medexam.measures.comparing import FEW_CLUSTERS, Paired, count_alone, count_together
+from medexam.measures.comparing import FEW_CLUSTERS, Paired, count_together
 from medexam.measures.margins import detectable_difference
 from medexam.measures.paired import NO_ANSWER, Measured
 from medexam.measures.results import Resampling, Unit
@@ -23,12 +23,9 @@ def overall_tables(benchmark: Benchmark[Any, Any], paired: Paired, runs: Sequenc
     table = overview("Scores on the same questions", [replace(run, is_best=False) for run in runs])
     caption, agreement = legend(benchmark, paired.metrics), []
     if benchmark.right_or_wrong:
-        rows = tuple((*row, str(n)) for row, n in zip(table.rows, count_alone(paired.sheet), strict=True))
-        table = replace(table, headers=(*table.headers, "Alone right"), rows=rows)
         together, best = count_together(paired.sheet), max(metrics.right or 0 for metrics in paired.metrics)
         caption += (
-            f" Alone right: questions that no other run has right. {together['any_right']} questions "
-            f"({percent(together['any_right'] / together['n'])} %, the oracle) are right in at least one run, "
+            f" {together['any_right']} questions ({percent(together['any_right'] / together['n'])} %, the oracle) are right in at least one run, "
             f"{together['any_right'] - best} more than in the best run; {together['all_right']} are right in all, "
             f"{together['none_right']} in none."
         )

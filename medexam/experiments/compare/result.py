@@ -12,7 +12,7 @@ from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures import Benchmark
-from medexam.measures.comparing import Paired, RunAnswers, count_alone
+from medexam.measures.comparing import Paired, RunAnswers
 from medexam.measures.intervals import RESAMPLES, SEED
 from medexam.measures.margins import Noise
 from medexam.measures.paired import Measured, Sheet
@@ -123,7 +123,6 @@ class Comparison(Displayed, ComparisonScope):
         named by their `key`.
         """
         keys, paired = self.run_keys, self.statistics
-        alone = count_alone(paired.sheet) if paired.sheet.answers is not None else []
         document = paired_document(paired, self.sets[0].golds, keys)
         for place, (name, pair) in enumerate(zip(self.names[1:], document["pairs"], strict=True)):
             pair |= {"name": name} | ({"own": document_of(self.own[place])} if self.own else {})
@@ -138,10 +137,7 @@ class Comparison(Displayed, ComparisonScope):
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
                 {**run.document(), "key": key, "name": name, "asked": len(run.record.questions), "owed": pending}
-                | ({"alone_right": alone[place]} if alone else {})
-                for place, (run, key, name, pending) in enumerate(
-                    zip(self.runs, keys, self.names, self.pending, strict=True)
-                )
+                for run, key, name, pending in zip(self.runs, keys, self.names, self.pending, strict=True)
             ],
             **document,
             **{section.name: section.document for section in self.sections},

@@ -21,7 +21,6 @@ def test_questions_are_counted_by_where_they_are_right(medexam, make_run) -> Non
     flips = accuracy["flips"]
     assert (flips["both_right"], flips["both_wrong"], document["questions"]) == (5, 10, 20)
     assert (flips["right_to_wrong"], flips["wrong_to_right"]) == (4, 1)
-    assert [run["alone_right"] for run in document["runs"]] == [4, 1]
     assert accuracy["p"] == pytest.approx(mcnemar_p(4, 1))
     assert document["together"] == {"n": 20, "any_right": 10, "all_right": 5, "none_right": 10}
     assert any("also compares the languages" in note for note in document["notes"])
