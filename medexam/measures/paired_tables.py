@@ -25,9 +25,9 @@ def overall_tables(benchmark: Benchmark[Any, Any], paired: Paired, runs: Sequenc
     if benchmark.right_or_wrong:
         together, best = count_together(paired.sheet), max(metrics.right or 0 for metrics in paired.metrics)
         caption += (
-            f" {together['any_right']} questions ({percent(together['any_right'] / together['n'])} %, the oracle) are right in at least one run, "
-            f"{together['any_right'] - best} more than in the best run; {together['all_right']} are right in all, "
-            f"{together['none_right']} in none."
+            f" {together['any_right']} questions ({percent(together['any_right'] / together['n'])} %, the oracle) are "
+            f"right in at least one run, {together['any_right'] - best} more than in the best run; "
+            f"{together['all_right']} are right in all, {together['none_right']} in none."
         )
         agreement = [_agreement(paired, names)]
     differences = difference_table([pair.measures for pair in paired.pairs], names, paired.clusters)
