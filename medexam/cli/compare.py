@@ -97,8 +97,6 @@ def compare(
     for warning in dict.fromkeys(warning for run in comparison.runs for warning in run.warnings):
         titles = ", ".join(run.title for run in comparison.runs if warning in run.warnings)
         print_notice(f"warning: {titles}: {warning}")
-    for note in comparison.doubts:
-        print_notice(f"warning: {note}")
     if margin is None:
         return
     name, *others = comparison.names

@@ -85,8 +85,6 @@ class Comparison(Displayed, ComparisonScope):
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
     notes: tuple[str, ...]
     """What a reader should know of how the runs differ in what they asked; usually empty."""
-    doubts: tuple[str, ...]
-    """Those of the notes that warn: runs of several models, and equal runs whose answers differ."""
     own: list[Measured]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
     sections: tuple[ComparisonSection, ...]

@@ -99,15 +99,15 @@ def compare_runs(
     runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics)])
     scope = replace(scope, names=run_names(runs), run_keys=name_documents(runs))
     sections = [find(scope) for find in (find_noise, *finders)]
-    doubts = (*mixed_notes(runs), *describe_unequal((run.folder, run.record) for run in runs))
+    differences = (*note_differences(scope.records, scope.sets), *mixed_notes(runs))
+    unequal = describe_unequal((run.folder, run.record) for run in runs)
     return Comparison(
         **{field.name: getattr(scope, field.name) for field in fields(scope)},
         runs=tuple(runs),
         pending=tuple(
             len(pending(record.questions, answers)) for record, answers in zip(scope.records, outcomes, strict=True)
         ),
-        notes=(*note_differences(scope.records, scope.sets), *doubts, *model_notes),
-        doubts=doubts,
+        notes=(*differences, *unequal, *model_notes),
         own=_compare_own(benchmark, scope.items, scores),
         sections=tuple(section for section in sections if section is not None),
     )
