@@ -21,6 +21,7 @@ from medexam.experiments.store.logs import json_bytes
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.evidence.kinds import evidence_entry
+from medexam.measures.scoring import find_outcome
 from medexam.measures.shown import name_measure
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Gold
@@ -43,8 +44,8 @@ ALL_PICTURES = 30_000_000
 LEVEL = 5
 """Of gzip: 3 % larger than at 9, in less than half the time."""
 _FIELDS = ("status", "reason", "answer", "finish_reason", "prompt_tokens", "completion_tokens", "thinking_tokens")
-RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
-"""What became of a question in a run; `UNKNOWN` is an answer whose right one nobody here knows."""
+OUTCOMES, NOT_ASKED, UNKNOWN = "rwufm", "-", "a"
+"""What became of a question in a run, as `find_outcome` numbers it; or an answer whose right one nobody here knows."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,9 @@ class RunAnswers:
         if key not in self.items:
             return NOT_ASKED
         prediction, gold = self.predictions.get(key), self.golds[key]
-        if prediction is None:
-            return MISSING
-        if prediction.status is not Status.ANSWERED:
-            return FAILED if prediction.status is Status.FAILED else UNANSWERED
-        if not isinstance(gold, Gold):
+        if prediction is not None and prediction.status is Status.ANSWERED and not isinstance(gold, Gold):
             return UNKNOWN
-        return RIGHT if gold.accepts(prediction.answer) else WRONG
+        return OUTCOMES[find_outcome(gold, prediction)]
 
     def wording(self, key: str) -> dict[str, Any]:
         """Return what was asked, what is right, and where it stands, such as exam and number."""
@@ -110,7 +107,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> tuple[str
         rights = [_read_rights(run) for run in runs]
         files = [path for run in runs if (path := run.folder.path / PREDICTIONS).exists()]
         keys, note = _draw(every_key, rights, sum(path.stat().st_size for path in files) // len(every_key))
-        every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
+        every = ["".join({True: "r", False: "w", None: "m"}[of.get(key)] for key in every_key) for of in rights]
         notes.append(note)
         del rights
     sets, replies = dict[object, AnySet](), list[RunAnswers]()
