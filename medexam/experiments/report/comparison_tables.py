@@ -2,8 +2,8 @@
 
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
 from medexam.experiments.report.markdown import render_markdown
-from medexam.experiments.report.run_tables import table_runs
-from medexam.experiments.report.shown import Block, Unbroken
+from medexam.experiments.report.run_tables import describe_pending, table_runs
+from medexam.experiments.report.shown import Block
 from medexam.measures import paired_tables
 from medexam.measures.comparing import FEW_CLUSTERS
 from medexam.measures.results import Resampling
@@ -72,12 +72,7 @@ def comparison_blocks(comparison: Comparison, flips: int | None = None) -> list[
         blocks.append("--markdown FILE and --json hold the breakdowns.")
     golds, limit = comparison.sets[0].golds, SHOWN_FLIPS if flips is None else flips
     blocks += paired_tables.flipped_tables(comparison.statistics, golds, comparison.names, limit) if limit else []
-    pending = (
-        Unbroken(f"{run.title}: {count} questions are pending; `{run.folder.resume_command}` asks them")
-        for run, count in zip(comparison.runs, comparison.pending, strict=True)
-        if count
-    )
-    return [*blocks, *pending]
+    return [*blocks, *describe_pending(zip(comparison.runs, comparison.pending, strict=True))]
 
 
 def paired_report(comparison: Comparison) -> str:

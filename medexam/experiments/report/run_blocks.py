@@ -8,6 +8,7 @@ from medexam.experiments.report.findings import findings, lead, remarks
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.run_tables import (
     cost_tables,
+    describe_pending,
     describe_settings,
     describe_state,
     describe_warnings,
@@ -84,14 +85,5 @@ def facet_matrices(runs: Sequence[StoredRun], facets: Sequence[str] | None = Non
 
 def pending_blocks(runs: Sequence[StoredRun]) -> list[Block]:
     """Show the failures by kind, if any, and the commands that ask what is pending."""
-    pending = [run for run in runs if not (run.complete or run.running)]
-    return [
-        *failure_tables(runs),
-        *(
-            Unbroken(
-                f"{run.title}: {run.metrics.failed + run.metrics.missing} questions are pending; "
-                f"`{run.folder.resume_command}` asks them"
-            )
-            for run in pending
-        ),
-    ]
+    pending = [(run, run.metrics.failed + run.metrics.missing) for run in runs if not run.running]
+    return [*failure_tables(runs), *describe_pending(pending)]

@@ -1,12 +1,13 @@
 """Runs in tables and sentences: side by side, and each with its state, costs, failures and settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from medexam.distributions import WILSON
 from medexam.experiments.compare.ranking import describe_difference, find_standing
 from medexam.experiments.compare.runs import label_rows, run_names
+from medexam.experiments.report.shown import Unbroken
 from medexam.experiments.store.environment import describe_answerers, read_models
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
@@ -39,6 +40,15 @@ def describe_state(run: StoredRun) -> str:
             f"{metrics.missing} not asked yet. They do not count; `{run.folder.resume_command}` asks them."
         )
     return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
+
+
+def describe_pending(counts: Iterable[tuple[StoredRun, int]]) -> list[Unbroken]:
+    """Say what asks the questions that runs still have to ask: their numbers, of which 0 says nothing."""
+    return [
+        Unbroken(f"{run.title}: {count} questions are pending; `{run.folder.resume_command}` asks them")
+        for run, count in counts
+        if count
+    ]
 
 
 def describe_warnings(runs: Sequence[StoredRun]) -> list[str]:
