@@ -77,10 +77,10 @@ class PlannedRetriever:
         way_out = "set program.query_language: {0} to look up their {1} translations, or "
         if spec.uses_words and language != spec.language:
             other = _NAMES[spec.language]
-            known = f"retriever.language: {language} if the corpus is in {name}"
+            choice = f"retriever.language: {language} if the corpus is in {name}"
             messages.append(
                 f"questions in {name} are looked up by their words in a corpus in {other} (retriever.language): "
-                f"{way_out.format(spec.language, other)}{known if language in _WORDS_READ else 'another retriever'}"
+                f"{way_out.format(spec.language, other)}{choice if language in _WORDS_READ else 'another retriever'}"
             )
         models = [self.encoder] * spec.uses_vectors + ([] if spec.rerank is None else [spec.rerank])
         messages += [

@@ -204,8 +204,8 @@ class Trials:
             earlier = next((trial for trial in trials if trial.digest == digest), None)
             if earlier is not None and number is not None and number < earlier.number:
                 # Two candidates of a random search are equal: the first of them gives its name.
-                renamed = replace(earlier, name=name, number=number)
-                self._optimization.trials = tuple(renamed if trial is earlier else trial for trial in trials)
+                first = replace(earlier, name=name, number=number)
+                self._optimization.trials = tuple(first if trial is earlier else trial for trial in trials)
             if earlier is not None or len(answers) < len(self._validation):
                 return
             predictions = [answers[question.key][0] for question in self._plan.validation.question_set.questions]
