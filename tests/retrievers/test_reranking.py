@@ -17,7 +17,6 @@ PASSAGES = [Passage(str(n), "the heart" if n % 2 else "", text, "t") for n, text
 class InOrder:
     """Finds the first passages for every query."""
 
-
     def __init__(self, found: int = len(PASSAGES)) -> None:
         self.asked: list[int] = []
         self._found = found
