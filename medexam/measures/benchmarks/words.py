@@ -166,12 +166,12 @@ class OpenExamBenchmark(ShortAnswerBenchmark):
 
     def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
         """Map the same names, and `whole questions`, which can be answered without options."""
-        whole = [
+        questions = [
             task
             for task in items.questions
             if task.question.rstrip(" \"'»”)").endswith("?") and not _NAMES_OPTIONS.search(plain_letters(task.question))
         ]
-        return {"whole questions": whole} | super().subsets(items, predictions)
+        return {"whole questions": questions} | super().subsets(items, predictions)
 
 
 class ExampleBenchmark(WordsBenchmark):

@@ -124,19 +124,19 @@ def describe_runs(runs: Sequence[StoredRun]) -> str:
 
 
 def build_sections(
-    runs: Sequence[StoredRun], names: Sequence[str], added: Sequence[Table]
+    runs: Sequence[StoredRun], names: Sequence[str], tables: Sequence[Table]
 ) -> Iterator[tuple[str, Sequence[Block]]]:
     """Yield title and blocks of every part that a reader opens; `names` tell the runs apart."""
     facets = [breakdowns(run.benchmark, run.metrics) for run in runs]
     yield "Runs", [_runs(runs, names)]
     yield from _comparisons(runs)
-    yield from ((table.title, [table]) for table in added)
+    yield from ((table.title, [table]) for table in tables)
     yield "Scores by group", facet_matrices(runs) if len(runs) > 1 else facets[0]
     yield "Costs", cost_tables(runs)
     yield "Failed questions", failure_tables(runs)
-    for run, name, tables in zip(runs, names, facets, strict=True):
+    for run, name, groups in zip(runs, names, facets, strict=True):
         details = [*evidence_tables(run.metrics.evidence), describe_settings(run)]
-        yield f"Details of {name}", [*tables, *details] if len(runs) > 1 else details
+        yield f"Details of {name}", [*groups, *details] if len(runs) > 1 else details
 
 
 def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
