@@ -68,7 +68,7 @@ def ask_plainly(local: LocalModel, dialogues: Sequence[Dialogue]) -> tuple[float
                 tokens = [local.tokenizer.convert_tokens_to_ids(choice.strip()) for choice in choices]
                 replies.append(choices[int(logits[tokens].argmax())])
             else:
-                options = {"max_new_tokens": dialogue.sampling.max_tokens, "eos_token_id": 2, "pad_token_id": 2}
+                options = {"max_new_tokens": dialogue.sampling["max_tokens"], "eos_token_id": 2, "pad_token_id": 2}
                 written = local.model.generate(**inputs, **options)[0, inputs["input_ids"].shape[1] :]
                 replies.append(local.tokenizer.decode(written, skip_special_tokens=True))
     return time.perf_counter() - begun, replies

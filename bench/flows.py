@@ -13,7 +13,7 @@ import time
 
 from medexam.datasets import load_exam_set
 from medexam.programs import build_program
-from medexam.programs.lm import build_lm, in_bulk
+from medexam.programs.base import build_lm, in_bulk
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
 from medexam.specs.programs.programs import FlowSpec

@@ -31,7 +31,7 @@ from dspy.lm15 import Config, Message, Request
 
 from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CHOICE
-from medexam.model_calls import Dialogue, Sampling
+from medexam.model_calls import Dialogue
 from medexam.programs import EngineLM
 from medexam.serve import Engine, build_engine
 from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
@@ -76,9 +76,9 @@ async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
         async with places:
             text = question.request.messages[0].text
             turns = [{"role": "system", "content": question.request.system}, {"role": "user", "content": text}]
-            sampling = Sampling(temperature=0.0, max_tokens=8)
+            sampling = {"temperature": 0.0, "max_tokens": 8}
             reply = await lm.ask(Dialogue(turns, "{Answer: ", sampling, choices=question.choices))
-            return reply.reply in question.choices
+            return reply.text in question.choices
 
     started = time.perf_counter()
     legal = await asyncio.gather(*(one(question) for question in asked))

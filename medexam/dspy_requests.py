@@ -26,9 +26,10 @@ from medexam.model_calls import (
     ContinuationLogprobs,
     Dialogue,
     Generation,
-    Sampling,
     ToolCall,
     join_thinking,
+    put_pictures,
+    read_sampling,
 )
 from medexam.text import writable
 
@@ -49,14 +50,10 @@ _OF_DSPY = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cac
 
 def build_request(model: str, dialogue: Dialogue) -> Request:
     """Build DSPy's request of a dialogue; what engines alone know stands in its extensions."""
-    turns = dialogue.turns or [dict[str, Any](turn) for turn in dialogue.turns_with_opening]
-    if dialogue.pictures:
-        shown = next(turn for turn in reversed(turns) if turn["role"] == "user")
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url in dialogue.pictures]
-        shown["content"] = [*parts, {"type": "text", "text": shown["content"]}]
+    turns = dialogue.turns or put_pictures(dialogue.turns_with_opening, dialogue.pictures)
     # A request takes no empty text for the system's turn, but a part without words.
     is_silent = turns[0] == {"role": "system", "content": ""}
-    body = {"model": model, "messages": turns[is_silent:], **dialogue.sampling.fields(), **dialogue.fields}
+    body = {"model": model, "messages": turns[is_silent:], **dialogue.sampling, **dialogue.fields}
     request = request_from_openai_chat(body)
     extensions = dict(request.config.extensions or {})
     if dialogue.choices is not None:
@@ -78,15 +75,16 @@ def read_dialogue(turns: list[dict[str, Any]], settings: Mapping[str, Any]) -> D
     own_fields = {name: value for name, value in settings.items() if value is not None and name not in _OF_DSPY}
     if isinstance(own_fields.get("stop"), str):
         own_fields["stop"] = [own_fields["stop"]]
-    sampling, fields = Sampling.of(own_fields), {name: own_fields[name] for name in own_fields if name not in SAMPLED}
+    sampling, fields = read_sampling(own_fields), {name: own_fields[name] for name in own_fields if name not in SAMPLED}
     if isinstance(form := fields.get("response_format"), type):
         fields["response_format"] = json_schema_format(form)
     words = [*map(_words, turns)]
     if not any(turn["role"] in ("user", "tool") for turn in words):
         raise InvalidRequestError("the request has no user turn to answer")
-    if all(len(turn) == 2 and isinstance(turn.get("content"), str) and turn["role"] != "tool" for turn in turns):
-        return Dialogue.of(words, sampling, fields=fields)
-    return Dialogue(words, "", sampling, fields=fields, turns=[*turns])
+    if not all(len(turn) == 2 and isinstance(turn.get("content"), str) and turn["role"] != "tool" for turn in turns):
+        return Dialogue(words, "", sampling, fields=fields, turns=[*turns])
+    opening = words.pop()["content"] if words[-1]["role"] == "assistant" else ""
+    return Dialogue(words, opening, sampling, fields=fields)
 
 
 def _words(turn: Mapping[str, Any]) -> ChatMessage:
@@ -107,21 +105,21 @@ def read_generation(response: Response) -> Generation:
     text, thinking, refusal = texts.values()
     reading = (response.provider_data or {}).get(CONTINUATIONS)
     return Generation(
-        reply=join_thinking(thinking, text or refusal) if thinking else text or refusal,
+        text=join_thinking(thinking, text or refusal) if thinking else text or refusal,
         finish_reason=response.finish_reason,
         model=response.model,
         prompt_tokens=_count(response.usage.input_tokens),
         completion_tokens=_count(response.usage.output_tokens),
         thinking_tokens=_count(response.usage.reasoning_tokens),
         refused=bool(refusal),
-        text=text if thinking or refusal else None,
+        content=text if thinking or refusal else None,
         thinking=thinking or None,
         tool_calls=tuple(
             ToolCall(id=part.id, name=part.name, args=part.input)
             for part in response.message.parts
             if isinstance(part, ToolCallPart)
         ),
-        reading=ContinuationLogprobs.model_validate(reading) if reading else None,
+        logprobs=ContinuationLogprobs.model_validate(reading) if reading else None,
     )
 
 

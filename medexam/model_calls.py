@@ -7,11 +7,12 @@ reads DSPy's requests and writes its responses.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -25,41 +26,26 @@ Reading = Literal["strict", "lenient"]
 """How a reply is read: by the format that was asked for, or as a careful marker would."""
 
 
-class Sampling(NamedTuple):
-    """How a reply is written; None: the server's own default."""
-
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> "Sampling":
-        """Return what the settings of a language model say of it."""
-        values: Any = map(settings.get, cls._fields)
-        sampling = cls(*values)
-        return sampling.changed(stop=tuple(sampling.stop or ()))
-
-    def changed(self, **fields: Any) -> "Sampling":
-        """Return the same with other `fields`."""
-        return self._replace(**fields)
-
-    def drawing(self) -> dict[str, Any]:
-        """Return the fields of a completions request that decide which of the possible tokens is taken."""
-        return self._replace(max_tokens=None, stop=()).fields()
-
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of a completions request."""
-        fields = {name: value for name, value in zip(self._fields, self, strict=True) if value not in (None, ())}
-        return {**fields, "stop": [*self.stop]} if self.stop else fields
+SAMPLED = (
+    *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop"),
+    *("frequency_penalty", "presence_penalty"),
+)
+"""Fields of a completions request that say how a reply is written."""
 
 
-SAMPLED = frozenset(Sampling.__annotations__)
-"""Settings of a call that a `Sampling` has room for."""
+def read_sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the settings of a language model say of how a reply is written; the rest is the server's default."""
+    return {name: value for name in SAMPLED if (value := settings.get(name)) not in (None, (), [])}
+
+
+def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
+    """Write the messages in OpenAI's chat dialect, with pictures before the words of the last user message."""
+    turns: list[dict[str, Any]] = [dict(message) for message in messages]
+    if pictures:
+        user_turn = next(message for message in reversed(turns) if message["role"] == "user")
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+        user_turn["content"] = [*parts, {"type": "text", "text": user_turn["content"]}]
+    return turns
 
 
 class Dialogue(NamedTuple):
@@ -69,7 +55,8 @@ class Dialogue(NamedTuple):
     """The system's first, if there is one; a user's last."""
     opening: str
     """The words that each reply continues; often empty."""
-    sampling: Sampling
+    sampling: Mapping[str, Any]
+    """How the reply is written, as fields of `SAMPLED`; what is missing is the server's own default."""
     choices: tuple[str, ...] | None = None
     """The strings that the reply is one of; None if it is free."""
     continuations: "ContinuationRequest | None" = None
@@ -83,16 +70,10 @@ class Dialogue(NamedTuple):
     turns: list[dict[str, Any]] | None = None
     """The messages in OpenAI's chat dialect where they say more, such as calls of tools; None where they do not."""
 
-    @classmethod
-    def of(cls, turns: list[ChatMessage], sampling: Sampling, **more: Any) -> "Dialogue":
-        """Make the dialogue of an adapter's turns, the last of which may be the reply's opening."""
-        if turns[-1]["role"] == "assistant":
-            return cls(turns[:-1], turns[-1]["content"], sampling, **more)
-        return cls(turns, "", sampling, **more)
-
     def with_seed(self, seed: int | None) -> "Dialogue":
-        """Return the same, asked under another seed."""
-        return self._replace(sampling=self.sampling.changed(seed=seed))
+        """Return the same, asked under another seed; None: under the server's own."""
+        sampling = {name: value for name, value in self.sampling.items() if name != "seed"}
+        return self._replace(sampling=sampling if seed is None else {**sampling, "seed": seed})
 
     def with_fields(self, fields: Mapping[str, Any]) -> "Dialogue":
         """Return the same with these further fields."""
@@ -101,8 +82,9 @@ class Dialogue(NamedTuple):
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""
-        unseeded = self.with_seed(None).with_fields(dict(self.fields))
-        return json.dumps(unseeded, default=str, sort_keys=True)
+        sampling = {**dict.fromkeys(SAMPLED), "stop": (), **self.sampling, "seed": None}
+        parts = [self.messages, self.opening, [*sampling.values()], *self[3:7], dict(self.fields), self.turns]
+        return json.dumps(parts, default=str, sort_keys=True)
 
     @property
     def media(self) -> list[str]:
@@ -170,7 +152,7 @@ def is_cut(reason: str | None) -> bool:
 
 
 THINKING_OPENING, THINKING_CLOSING = "<think>", "</think>"
-"""The marks of a block of thinking in a `Generation.reply`."""
+"""The marks of a block of thinking in a `Generation.text`."""
 
 
 def join_thinking(thinking: str, content: str) -> str:
@@ -185,55 +167,6 @@ class ToolCall(FrozenModel):
     """What the tool's result refers to."""
     name: str
     args: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One reply as the engine gave it."""
-
-    reply: str | None
-    """All that the assistant's turn holds, prefilled text included; thinking stands in its block. None where
-    nothing was written, only read."""
-    finish_reason: str
-    """As the server wrote it, `stop` where it wrote none; `read_ending` says what it means."""
-    model: str
-    """The model as the server named it."""
-    prompt_tokens: int | None
-    """0 for a reply that shared the prompt of the one before it."""
-    completion_tokens: int | None
-    thinking_tokens: int | None = None
-    """Those of the completion's that are thinking; None where the engine did not report it."""
-    refused: bool = False
-    """Whether the reply stands where the provider tells that the model declined."""
-    place: int | None = None
-    """Its place among the calls that are kept of its question, from 0; None where none are kept."""
-    tool_calls: tuple[ToolCall, ...] = ()
-    """The tools that it calls; a reply that calls some may have no words."""
-    text: str | None = None
-    """What it says where that is less than `reply`: the server told its thinking apart, or the model declined."""
-    thinking: str | None = None
-    """What was thought, where the server told it apart."""
-    reading: "ContinuationLogprobs | None" = None
-    """The log-probabilities that were asked for instead of a reply."""
-    provider: str | None = None
-    """The provider behind a gateway that ran the model; None if the reply names none."""
-    cost_usd: float | None = None
-    """US dollars as the provider counts them; None if it reports neither a cost nor cached tokens."""
-
-    @property
-    def words(self) -> str:
-        """What it says, without what was thought."""
-        return (self.reply or "") if self.text is None else self.text
-
-    @property
-    def ending(self) -> Ending:
-        """How it ended."""
-        return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
-
-    @property
-    def withheld(self) -> bool:
-        """Whether it was refused or filtered, so that nothing in it is an answer."""
-        return self.ending in WITHHELD
 
 
 ReadBy = Literal["echo", "label"]
@@ -287,3 +220,56 @@ class ContinuationLogprobs(FrozenModel):
         if len(first) < len(self.continuations) or any(len(c.tokens) > 1 for c in self.continuations):
             return None
         return math.fsum(math.exp(logprob) for logprob in first.values())
+
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+"""Tokens or characters, which tables hold in 64 bits and JSON exactly."""
+_EMPTY, _UNSTORED = Field(exclude_if=not_), Field(exclude=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One reply as the engine gave it; None where nothing is known."""
+
+    text: str | None = None
+    """The reply as it came, thinking in its block; None where nothing was written, only read."""
+    finish_reason: str | None = None
+    """As the server wrote it, `stop` where it wrote none; `read_ending` says what it means."""
+    model: str | None = None
+    """The model as the server named it."""
+    prompt_tokens: Count | None = None
+    """0 for a reply that shared the prompt of the one before it."""
+    completion_tokens: Count | None = None
+    thinking_tokens: Count | None = None
+    """Those of the completion's that are thinking."""
+    refused: Annotated[bool, _EMPTY] = False
+    """Whether the reply stands where the provider tells that the model declined."""
+    tool_calls: Annotated[tuple[ToolCall, ...], _EMPTY] = ()
+    """The tools that it calls; a reply that calls some may have no words."""
+    logprobs: ContinuationLogprobs | None = None
+    """The log-probabilities that were asked for instead of a reply."""
+    provider: str | None = None
+    """The provider behind a gateway that ran the model; None if the reply names none."""
+    cost_usd: float | None = None
+    """US dollars as the provider counts them, else the tokens by the price."""
+    content: Annotated[str | None, _UNSTORED] = None
+    """What it says where that is less than `text`: the server told its thinking apart, or the model declined."""
+    thinking: Annotated[str | None, _UNSTORED] = None
+    """What was thought, where the server told it apart."""
+    place: Annotated[int | None, _UNSTORED] = None
+    """Its place among the calls that are kept of its question, from 0; None where none are kept."""
+
+    @property
+    def words(self) -> str:
+        """What it says, without what was thought."""
+        return (self.text or "") if self.content is None else self.content
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended."""
+        return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether it was refused or filtered, so that nothing in it is an answer."""
+        return self.ending in WITHHELD

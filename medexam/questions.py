@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
@@ -131,12 +132,12 @@ class Question(SlottedModel):
     @property
     def option_numbers(self) -> tuple[int, ...]:
         """The printed numbers of the options, in the order of the booklet."""
-        return tuple(option.number for option in self.options)
+        return tuple(map(attrgetter("number"), self.options))
 
     @property
     def printed(self) -> str:
         """The context if there is one, the stem, then each option on a line behind its number."""
-        return "\n".join([self.asked, *[f"{option.number}. {option.text}" for option in self.options]])
+        return "\n".join([self.asked, *map("{0.number}. {0.text}".format, self.options)])
 
     @property
     def asked(self) -> str:

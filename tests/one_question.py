@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def seeds(self) -> list[int | None]:
-        return [one.sampling.seed for one in self.dialogues]
+        return [one.sampling.get("seed") for one in self.dialogues]
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def ask_task():
                 outcome = made(question=task)
             said = build_prediction(task, outcome, kept.all(), program="p", spec_digest="d", latency_s=0.1)
             again = asyncio.run(look(made, task, said.calls))
-        assert again.calls == said.calls, (again, said)
-        assert again.output.text == said.text
+        assert again.calls == said.calls
+        assert again.output.get("text") == said.text
         assert len(engine.dialogues) <= made.calls_for(task)
         return Asked(said, engine.dialogues)
 

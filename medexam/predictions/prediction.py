@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from operator import not_
+from operator import attrgetter, not_
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
@@ -19,11 +19,10 @@ from pydantic.dataclasses import dataclass
 from medexam.frozen_model import FrozenModel, SlottedModel
 from medexam.model_calls import (
     ChatMessage,
-    ContinuationLogprobs,
+    Count,
     Dialogue,
     Generation,
     Reading,
-    ToolCall,
     is_cut,
 )
 from medexam.questions import Alignment
@@ -35,8 +34,6 @@ HiddenText = Annotated[str, AfterValidator(hide_secrets)]
 """A text without keys and passwords."""
 Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 """The printed number of an option, or a place in a text, which tables hold in 32 bits."""
-Count = Annotated[int, Field(ge=0, lt=2**53)]
-"""Tokens or characters, which tables hold in 64 bits and JSON exactly."""
 
 
 class Status(StrEnum):
@@ -129,15 +126,12 @@ class MetricScore(FrozenModel, allow_inf_nan=False):
 
 
 _Empty = Field(exclude_if=not_)
-_REPLY = (
-    *("finish_reason", "refused", "model", "prompt_tokens", "completion_tokens", "thinking_tokens"),
-    *("provider", "cost_usd", "tool_calls"),
-)
-"""Fields that a call and its `Generation` have in common."""
+_REPLY = tuple(name for name in Generation.__annotations__ if name not in ("content", "thinking", "place"))
+_read_reply = attrgetter(*_REPLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", protected_namespaces=()))
-class ModelCall(SlottedModel):
+class ModelCall(SlottedModel, Generation):
     """One call: what was sent, and what came. A line leaves out what is None or empty."""
 
     messages: Annotated[tuple[ChatMessage, ...], _Empty] = ()
@@ -157,26 +151,6 @@ class ModelCall(SlottedModel):
     """Further fields of the request in OpenAI's chat dialect, such as `tools`."""
     asked: str | None = None
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
-    text: str | None = None
-    """The reply as it came, thinking in its block; None where nothing was written."""
-    finish_reason: str | None = None
-    """As the server wrote it: `stop`, `length`, or a provider's own word."""
-    refused: Annotated[bool, _Empty] = False
-    """Whether the reply stands where the provider tells that the model declined."""
-    model: str | None = None
-    """The model as the server named it."""
-    prompt_tokens: Count | None = None
-    """None if the server did not report it; 0 for a reply that shared the prompt of the one before it."""
-    completion_tokens: Count | None = None
-    thinking_tokens: Count | None = None
-    """Those of the completion's that are thinking."""
-    provider: str | None = None
-    """The provider behind a gateway that ran the model."""
-    cost_usd: float | None = None
-    """US dollars as the provider counts them, else the tokens by the price; None where there is none."""
-    tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
-    logprobs: ContinuationLogprobs | None = None
-    """The log-probabilities of `texts`."""
     fault: str | None = None
     """What the call broke with: the error's kind and its message."""
 
@@ -191,8 +165,8 @@ class ModelCall(SlottedModel):
         """Return what a dialogue sent, with the reply if there is one."""
         request, call = dialogue.continuations, dict[str, Any]()
         if generation is not None:
-            call = {name: getattr(generation, name) for name in _REPLY}
-            call |= {"text": None if request else generation.reply, "logprobs": generation.reading}
+            call = dict(zip(_REPLY, _read_reply(generation), strict=True))
+            call |= {"text": None} if request else {}
         if dialogue.pictures or dialogue.turns:
             call["pictures"] = tuple(
                 hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest() for url in dialogue.media
@@ -200,20 +174,15 @@ class ModelCall(SlottedModel):
         if dialogue.plain or (request and not request.template):
             call["prompt"] = dialogue.messages[-1]["content"] + dialogue.opening
         else:
-            call["messages"] = tuple(dialogue.turns_with_opening)
+            opened = dialogue.opening and {"role": "assistant", "content": dialogue.opening}
+            call["messages"] = (*dialogue.messages, opened) if opened else tuple(dialogue.messages)
         call |= {"choices": dialogue.choices, "texts": request and request.texts, "asked": asked, "fault": fault}
-        call |= {"sampling": dialogue.sampling.fields(), "fields": dict(dialogue.fields)}
+        call |= {"sampling": dialogue.sampling, "fields": dict(dialogue.fields)}
         try:
             return cls(**call)
         except ValueError:
             # Halves of surrogate pairs are no text.
             return cls(**writable(call))
-
-    def generation(self) -> Generation:
-        """Return the reply as an engine gives it."""
-        reply = {name: getattr(self, name) for name in _REPLY}
-        reply |= {"finish_reason": self.finish_reason or "stop", "model": self.model or ""}
-        return Generation(reply=self.text, reading=self.logprobs, **reply)
 
     @property
     def words_sent(self) -> str:

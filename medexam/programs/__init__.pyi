@@ -1,9 +1,9 @@
 from .base import AskingProgram as AskingProgram
-from .base import ProgramOutput as ProgramOutput
+from .base import EngineLM as EngineLM
+from .base import keep_passages as keep_passages
+from .base import kept_calls as kept_calls
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
-from .lm import EngineLM as EngineLM
-from .lm import kept_calls as kept_calls
 from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .outcome import look as look

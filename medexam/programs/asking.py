@@ -13,7 +13,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import WITHHELD, ContinuationRequest, Ending, Generation, join_thinking
-from medexam.programs.base import READING, ExamProgram, ProgramOutput, asked_by, current_way, user_turn
+from medexam.programs.base import READING, WAY, ExamProgram, asked_by, keep_passages, user_turn
 from medexam.programs.fields import AskedText
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.wrapping import BehindText, behind_passages, fitted
@@ -69,13 +69,13 @@ class AnsweringProgram(ExamProgram):
         self.respond = dspy.Predict(dspy.Signature({"question": _QUESTION, **outputs}, instructions), **settings)
         self.respond.demos = [] if self.reasons_apart else [*words.examples]
 
-    async def aforward(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> dspy.Prediction:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
-        question, reasons = current_way().inputs.get("question", question), self.reasons
+        question, reasons = WAY.get().inputs.get("question", question), self.reasons
         opening, rationale, is_chosen = self._opening, None, self.guided
         if self.reasons_apart:
             first = await self.ask_about(self.reason, question)
-            reasoning = read_rationale(first.reply or "")
+            reasoning = read_rationale(first.text or "")
             _trace(self.reason, question, {}, rationale=reasoning)
             rationale = (reasoning or "").split(self._stop)[0].rstrip()
             opening = f"{rationale}\n\n{opening}" if rationale else opening
@@ -85,15 +85,15 @@ class AnsweringProgram(ExamProgram):
         else:
             generation = await self.ask_about(self.respond, question)
             answer = self._read(generation, question)
-            if self.spec.answer_after_budget and is_cut_in_thinking(generation.reply, generation.finish_reason):
+            if self.spec.answer_after_budget and is_cut_in_thinking(generation.text, generation.finish_reason):
                 # The two calls are one reply then.
-                is_chosen, (thinking, _) = True, split_thinking(generation.reply or "")
+                is_chosen, (thinking, _) = True, split_thinking(generation.text or "")
                 generation, answer = await self._choose(question, join_thinking(thinking or "", opening))
         outputs: dict[str, Any] = {"answer": answer}
         if reasons and not self.reasons_apart:
-            outputs["rationale"] = rationale = read_rationale(generation.reply or "")
+            outputs["rationale"] = rationale = read_rationale(generation.text or "")
         _trace(self.respond, question, given, **outputs)
-        scores, reading = None, generation.reading if is_chosen and self.weighs else None
+        scores, reading = {}, generation.logprobs if is_chosen and self.weighs else None
         if reading is not None and (self.reasons_apart or not reasons):
             totals = [continuation.total for continuation in reading.continuations]
             by_number = dict(zip(question.option_numbers, totals, strict=True))
@@ -105,7 +105,7 @@ class AnsweringProgram(ExamProgram):
                 "read_why": reading.why,
                 "label_mass": reading.mass,
             }
-        return ProgramOutput(answer=answer, rationale=rationale or None, generation=generation, scores=scores)
+        return dspy.Prediction(answer=answer, rationale=rationale or None, generation=generation, **scores)
 
     async def ask_about(
         self,
@@ -128,29 +128,28 @@ class AnsweringProgram(ExamProgram):
             turns.append({"role": "user", "content": example.printed})
             turns.append({"role": "assistant", "content": "\n\n".join(solved)})
         turns.append(user_turn(question.printed))
-        turns += [{"role": "assistant", "content": beginning}] if beginning else []
         asked: dict[str, Any] = {"pictures": () if question.picture is None else (question.picture,)}
         if choices is not None and self.weighs and predictor is self.respond:
             asked["continuations"] = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
         elif choices is not None:
             asked["choices"] = tuple(choices)
-        return await self.ask(predictor, turns, **asked)
+        return await self.ask(predictor, turns, opening=beginning, **asked)
 
     async def _choose(self, question: Question, beginning: str) -> tuple[Generation, int | None]:
         """Have one of the options' numbers chosen; return the whole reply and the number, None if it was withheld."""
         choices = [*map(str, numbers := question.option_numbers)]
         generation = await self.ask_about(self.respond, question, beginning, choices)
-        if (choice := (generation.reply or "").strip()) not in choices:
+        if (choice := (generation.text or "").strip()) not in choices:
             return generation, None
         answer = numbers[choices.index(choice)]
-        return replace(generation, reply=f"{beginning}{choice}{self._closing}"), answer
+        return replace(generation, text=f"{beginning}{choice}{self._closing}"), answer
 
     def _read(self, generation: Generation, question: Question) -> int | None:
         """Read the answer of a free reply; one that was refused or filtered holds none.
 
         Under the setting `READING` of `lenient`, where the strict reader reads no answer, the lenient one's.
         """
-        reply, ending = generation.reply or "", generation.ending
+        reply, ending = generation.text or "", generation.ending
         if ending in WITHHELD:
             return None
         content = end_turn(split_thinking(reply)[1])
@@ -160,7 +159,7 @@ class AnsweringProgram(ExamProgram):
             texts = {option.number: option.text for option in question.options}
             # A careful marker takes no passage's number for an option's.
             answer = read_leniently(
-                _CITED.sub("", content) if current_way().inputs.get("passages") else content, texts, **how
+                _CITED.sub("", content) if WAY.get().inputs.get("passages") else content, texts, **how
             )
         return answer
 
@@ -178,7 +177,7 @@ def _trace(predictor: dspy.Predict, question: Question, inputs: dict[str, Any], 
     """Note a call where DSPy's optimizers look for what a predictor was asked and said, which some show as text."""
     if dspy.settings.trace is not None:
         asked = {"question": AskedText(question.printed, question), **inputs}
-        if (passages := current_way().inputs.get("passages")) is not None:
+        if (passages := WAY.get().inputs.get("passages")) is not None:
             asked["passages"] = passages
         dspy.settings.trace.append((predictor, asked, dspy.Prediction(**outputs)))
 
@@ -187,7 +186,7 @@ class CitingPassages(BehindText):
     """A program that sees numbered passages and names one behind its answer, `{Answer: 3} [2]`.
 
     Free, one reply holds both; guided, the number is chosen in a second call that continues the first reply, among
-    those of the passages that are shown and 0 for none. A prediction carries `hits` and `cited`.
+    those of the passages that are shown and 0 for none. A prediction carries `passages` and `cited`.
     """
 
     program: AnsweringProgram
@@ -207,33 +206,32 @@ class CitingPassages(BehindText):
         """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
-    async def aforward(self, question: Any) -> ProgramOutput:
+    async def aforward(self, question: Any) -> dspy.Prediction:
         """Ask the program behind the passages; then for the citation."""
         hits = self._read(question)
         passages_text = "\n\n".join(
             f"{_OPENING}{number}{_CLOSING} {hit.passage.text}" for number, hit in enumerate(hits, 1)
         )
         outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
-        outcome.hits = list(hits)
-        return outcome
+        return outcome.copy(passages=keep_passages(hits))
 
-    async def _cited(self, question: Question, excerpt: str, hit_count: int) -> ProgramOutput:
+    async def _cited(self, question: Question, excerpt: str, hit_count: int) -> dspy.Prediction:
         passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
         # A text that was cut at its end shows fewer of them.
         starts = [f"{_OPENING}{number}{_CLOSING} " for number in range(1, hit_count + 1)]
         count = sum(excerpt.startswith(start) or f"\n\n{start}" in excerpt for start in starts)
         with asked_by(passages=passages):
             outcome = await self.program.aforward(question)
-            citation = _read_citation(getattr(outcome.generation, "reply", None) or "", count)
+            citation = _read_citation(getattr(outcome.get("generation"), "text", None) or "", count)
             if self.cite is not None and outcome.answer is not None and count:
                 reply = render_answer(outcome.answer, self.program.spec.answer_form)
                 if outcome.rationale:
                     reply = f"{outcome.rationale}\n\n{reply}"
-                current, beginning = current_way().inputs.get("question", question), f"{reply} {_OPENING}"
+                current, beginning = WAY.get().inputs.get("question", question), f"{reply} {_OPENING}"
                 choices, citation = [*map(str, range(count + 1))], None
                 generation = await self.program.ask_about(self.cite, current, beginning, choices)
-                if (choice := generation.reply) in choices:
-                    citation, generation = int(choice), replace(generation, reply=f"{beginning}{choice}{_CLOSING}")
+                if (choice := generation.text) in choices:
+                    citation, generation = int(choice), replace(generation, text=f"{beginning}{choice}{_CLOSING}")
                 outcome.generation = generation
         return outcome.copy(cited=citation)
 

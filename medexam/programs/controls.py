@@ -11,28 +11,28 @@ from typing import Any
 import dspy
 
 from medexam.errors import SpecError
-from medexam.programs.base import ProgramOutput
+from medexam.programs.base import keep_passages
 from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question, check_question
 
-Choice = Callable[[Question], int | ProgramOutput | None]
+Choice = Callable[[Question], int | dspy.Prediction | None]
 """Of a question, the printed number of the chosen option, alone or with evidence; None leaves it unanswered."""
 
 
 class Control(dspy.Module):
-    """A program that asks no model: called with `question=`, it returns a `ProgramOutput` with the answer."""
+    """A program that asks no model: called with `question=`, it returns a `dspy.Prediction` with the answer."""
 
     def __init__(self, choose: Choice) -> None:
         super().__init__()
         self._choose = choose
 
-    def forward(self, question: Any) -> ProgramOutput:
+    def forward(self, question: Any) -> dspy.Prediction:
         """Answer one question."""
         check_question(question)
         choice = self._choose(question)
-        return choice if isinstance(choice, ProgramOutput) else ProgramOutput(answer=choice)
+        return choice if isinstance(choice, dspy.Prediction) else dspy.Prediction(answer=choice)
 
-    async def aforward(self, question: Any) -> ProgramOutput:
+    async def aforward(self, question: Any) -> dspy.Prediction:
         """Answer one question; nothing here waits."""
         # DSPy warns of every `forward` that is called on an instance.
         return Control.forward(self, question)
@@ -78,10 +78,10 @@ def choose_most_relevant(_spec: object, _language: object, context: Any) -> Cont
     """
     finder: PassageFinder = context.needed("finder", "a finder of passages")
 
-    def choose(question: Question) -> ProgramOutput:
+    def choose(question: Question) -> dspy.Prediction:
         best = {number: hits[0] for number, hits in finder.find_per_option(question).items() if hits}
         answer = max(best, key=lambda number: best[number].score, default=None)
-        return ProgramOutput(answer=answer, hits=[] if answer is None else [best[answer]])
+        return dspy.Prediction(answer=answer, passages=() if answer is None else keep_passages([best[answer]]))
 
     return Control(choose)
 

@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import dspy
 
-from medexam.model_calls import Dialogue, Sampling
-from medexam.programs.base import call_settings
-from medexam.programs.lm import ask_model, run_blocking
+from medexam.model_calls import Dialogue
+from medexam.programs.base import ask_model, run_blocking, sampling_of
 
 Fields = dict[str, Any]
 Signature = type[dspy.Signature]
@@ -35,7 +34,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return one dictionary of outputs, without blocking."""
-        settings = call_settings(lm, lm_kwargs)
+        sampling = sampling_of(lm, lm_kwargs)
         chat = self.format(signature, demos, inputs)
         if not all(isinstance(message["content"], str) for message in chat):
             raise dspy.LMUnsupportedFeatureError("guided answers take text alone; ask with answer_format: free")
@@ -46,8 +45,8 @@ class GuidedAdapter(dspy.ChatAdapter):
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
             choices = _choices(name, field.annotation)
-            sampling = Sampling.of(settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]})
-            generation = await ask_model(lm, Dialogue(chat, opening, sampling, choices or None))
+            drawn = sampling if choices else {**sampling, "stop": [_NEXT, *sampling.get("stop", ())]}
+            generation = await ask_model(lm, Dialogue(chat, opening, drawn, choices or None))
             # Servers differ in whether the text at which they stopped is part of the reply.
             texts[name] = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
             values |= {name} if choices else set()

@@ -9,9 +9,9 @@ from string import Template
 
 import dspy
 
-from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest, Sampling
+from medexam.model_calls import Continuation, ContinuationLogprobs, ContinuationRequest
 from medexam.predictions.prediction import normalise_scores
-from medexam.programs.base import ExamProgram, ProgramOutput, current_way, user_turn
+from medexam.programs.base import WAY, ExamProgram, user_turn
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.word_files import Words
@@ -31,8 +31,8 @@ _UNITS: dict[ScoreNorm, str] = {
 class OptionLikelihood(ExamProgram):
     """Take the option that the model finds likeliest as what follows the question.
 
-    A prediction carries `scores` besides; `answer` is None where the best option's share of the probability is below
-    the spec's `abstain_below`.
+    A prediction carries `option_scores` besides; `answer` is None where the best option's share of the probability is
+    below the spec's `abstain_below`.
     """
 
     def __init__(self, spec: WordsSpec, words: Words) -> None:
@@ -46,7 +46,7 @@ class OptionLikelihood(ExamProgram):
         """Count one call for each order of the options, and one more where they are also read without the question."""
         return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
-    async def aforward(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> dspy.Prediction:
         """Read the options in each order that is wanted, then choose the best, the first of equal ones."""
         spec, numbers = self.spec, question.option_numbers
         premises: Sequence[Continuation | None] = [None] * len(numbers)
@@ -78,13 +78,13 @@ class OptionLikelihood(ExamProgram):
         if spec.abstain_below is not None:
             share = max(normalise_scores(option_scores).values())
             answer = None if share < spec.abstain_below else answer
-        return ProgramOutput(answer=answer, scores=scores, orders=tuple(orders) if has_orders else None)
+        return dspy.Prediction(answer=answer, **scores, orders=tuple(orders) if has_orders else None)
 
     async def _weigh(self, predictor: dspy.Predict, question: Question) -> ContinuationLogprobs:
         """Read the options behind a space where the context is plain text that does not end in white space, and at the
         very beginning of the assistant's turn where it is a dialogue; nothing is sampled, so no setting matters.
         """
-        spec, question = self.spec, current_way().inputs.get("question", question)
+        spec, question = self.spec, WAY.get().inputs.get("question", question)
         text = user_turn(question.printed if spec.shows_options else question.asked)["content"]
         context = Template(predictor.signature.instructions).substitute(question=text)
         lead = "" if spec.chat_template or context[-1:].isspace() else " "
@@ -94,8 +94,8 @@ class OptionLikelihood(ExamProgram):
             texts=tuple(texts), read_by=spec.read_by, given_opening=is_label, template=spec.chat_template
         )
         turns = [{"role": "user", "content": context}]
-        generation = await self.ask(predictor, turns, sampling=Sampling(), continuations=request)
-        return generation.reading  # type: ignore[return-value]
+        generation = await self.ask(predictor, turns, sampling={}, continuations=request)
+        return generation.logprobs  # type: ignore[return-value]
 
 
 def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:

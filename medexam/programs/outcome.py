@@ -13,18 +13,20 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import Dialogue, Ending, Generation, Reading, Sampling
+from medexam.model_calls import Dialogue, Ending, Generation, Reading
 from medexam.model_identity import Answerer
 from medexam.predictions import Failure, ModelCall, Prediction, Reason, Status
 from medexam.predictions.prediction import as_read
-from medexam.programs.base import READING, AskingProgram, ProgramOutput, kept_passage
-from medexam.programs.lm import OTHER_MODELS, EngineLM, kept_calls
+from medexam.programs.base import NO_SCORES, OTHER_MODELS, READING, AskingProgram, EngineLM, kept_calls
 from medexam.questions import Question, Task
 from medexam.signatures.thinking import is_cut_in_thinking
 
 _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
-_KEPT = {"answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score"}
-_OF_PASSAGES = {"passages_cut", "rounds", "supported", "cited"}
+_OF_PASSAGES = {"passages", "passages_cut", "rounds", "supported", "cited"}
+_KEPT = {
+    *("answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score"),
+    *NO_SCORES,
+}
 
 
 def build_prediction(
@@ -42,20 +44,19 @@ def build_prediction(
     `answerer` is the model asked, None where none was identified; `further` are the experiment's further models that
     are asked too, by name. `owner` says whose prediction it is: `program` and `spec_digest`.
     """
+    names = _KEPT | _OF_PASSAGES if prediction.get("passages") is not None else _KEPT
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
-    output = {name: value for name, value in prediction.items() if value is not None}
-    generation, scores, hits = output.get("generation"), output.get("scores"), output.get("hits")
-    names = _KEPT if hits is None else _KEPT | _OF_PASSAGES
-    fields: dict[str, Any] = {name: output[name] for name in names & output.keys()}
+    fields: dict[str, Any] = {name: value for name, value in prediction.items() if value is not None and name in names}
+    generation, scores = prediction.get("generation"), fields.get("option_scores")
     last, served = None, dict[str | None, str | None]()
     for place, call in enumerate(calls):
         if call.has_reply:
             last, served[call.asked] = place, call.model
     if generation is None:
-        generation = None if last is None else calls[last].generation()
+        generation = None if last is None else calls[last]
     elif generation.place is None:
         # Nothing was sent for it: a reader of this machine wrote it.
-        calls = (*calls, ModelCall.of(Dialogue([], "", Sampling()), generation))
+        calls = (*calls, ModelCall.of(Dialogue([], "", {}), generation))
     elif generation.place != last:
         fields["replied"] = generation.place
     if generation is not None:
@@ -66,26 +67,24 @@ def build_prediction(
             name = next(swapped, served.get(None))
             fields["answered_by"] = answerer.print if name == answerer.name else answerer.print_of(name)
     if scores is not None:
-        option_scores = [*scores["option_scores"].values()]
-        fields |= {name: value for name, value in scores.items() if value is not None}
-        fields["tied"] = option_scores.count(max(option_scores))
-    if hits is not None:
-        fields["passages"] = tuple(map(kept_passage, hits, output.get("verdicts") or [None] * len(hits)))
+        fields["tied"] = [*scores.values()].count(max(scores.values()))
     fields["status"] = Status.ANSWERED
     if "answer" not in fields and "text" not in fields:
-        fields |= {"status": Status.UNANSWERED, "reason": _unanswered(output, generation)}
+        reason = _unanswered(prediction.get("reason"), generation, weighs=scores is not None)
+        fields |= {"status": Status.UNANSWERED, "reason": reason}
     return Prediction(question=question.key, calls=tuple(calls), **owner, **fields)
 
 
-def _unanswered(output: Mapping[str, Any], generation: Generation | None) -> Reason:
-    """Return why there is no answer; `generation` is the reply that it would stand in, None if nothing was said."""
-    reason: Reason | None = output.get("reason")
+def _unanswered(reason: Reason | None, generation: Generation | None, *, weighs: bool) -> Reason:
+    """Return why there is no answer: the program's own reason, or what became of the reply that it would stand in, None
+    if nothing was said; `weighs` a program that weighed the options.
+    """
     if reason is Reason.FAULTED:
         return reason
-    if generation is None or "scores" in output:
+    if generation is None or weighs:
         return Reason.ABSTAINED
     if generation.ending is Ending.CUT:
-        is_thinking = is_cut_in_thinking(generation.reply, generation.finish_reason)
+        is_thinking = is_cut_in_thinking(generation.text, generation.finish_reason)
         return Reason.TRUNCATED_THINKING if is_thinking else Reason.TRUNCATED
     if generation.ending in _WITHHELD:
         return _WITHHELD[generation.ending]
@@ -123,9 +122,9 @@ async def read_both(program: dspy.Module, question: Question | Task, prediction:
     if not (is_words and isinstance(program, AskingProgram) and program.reads_options):
         return prediction
     output = (await look(program, question, prediction.calls, "lenient")).output
-    if output is None or output.answer is None:
+    if output is None or (answer := output.get("answer")) is None:
         return prediction
-    return as_read(prediction.model_copy(update={"lenient": output.answer}), program.reading)
+    return as_read(prediction.model_copy(update={"lenient": answer}), program.reading)
 
 
 class _NoReplyError(BaseException):
@@ -150,7 +149,7 @@ class _StoredReplies:
         same = [call for call in equal_calls if call.sampling.get("seed") == record.sampling.get("seed")]
         for call in (*same, *equal_calls):
             self._waiting.remove(call)
-            return call.generation()
+            return call
         raise _NoReplyError
 
 
@@ -159,7 +158,7 @@ class Look(NamedTuple):
 
     calls: tuple[ModelCall, ...]
     """What it asked, in order; the last one has no reply where it asked for more than was stored."""
-    output: ProgramOutput | None
+    output: dspy.Prediction | None
     """Its answer; None where it asked for more, or where its code or a call broke."""
     fault: ProgramFaultError | None
     """What the user's code raised; None where it raised nothing."""
@@ -179,7 +178,7 @@ async def look(
     settings = {"lm": answered_by(replies, lm), READING: reading, **({OTHER_MODELS: others} if others else {})}
     with dspy.context(disable_history=True, **settings), kept_calls() as keeper:
         try:
-            output = ProgramOutput.of(await program.acall(question=question))
+            output = await program.acall(question=question)
         except ProgramFaultError as error:
             fault = error
         except (LMError, _NoReplyError):

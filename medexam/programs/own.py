@@ -26,10 +26,18 @@ from pydantic_core import from_json, to_json
 
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram, ProgramOutput, own_way
+from medexam.programs.base import (
+    AskingProgram,
+    EngineLM,
+    OnlyModel,
+    OtherModelError,
+    held_models,
+    keep_passages,
+    kept_calls,
+    own_way,
+)
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import OPTIONS, GuidedAdapter
-from medexam.programs.lm import EngineLM, OnlyModel, OtherModelError, held_models, kept_calls
 from medexam.programs.retrieving import PassageFinder
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -80,6 +88,7 @@ class OwnProgram(AskingProgram):
                 "further models in `models` of a program of steps, or use medexam.Evaluate"
             )
         self._max_tokens = spec.budget(max_tokens) or None
+        self._timeout_s: float | None = getattr(spec, "timeout_s", None)
         self._finder = finder
         self._search = search
         self._field_types: Wanted = wanted_fields(module, spec.label, more)
@@ -115,7 +124,7 @@ class OwnProgram(AskingProgram):
     def _inputs(self, question: Asked, fields: Mapping[str, Any], hits: list[Hit]) -> dict[str, Any]:
         return question_fields(question, self._field_types, hits, fields)
 
-    async def aforward(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> dspy.Prediction:
         """Answer one question; in a step, given its fields beside the question's own."""
         with own_way() as way:
             question = way.inputs.get("question", question)
@@ -126,11 +135,7 @@ class OwnProgram(AskingProgram):
             try:
                 with kept_calls() as calls, settings, naming_faults(self.module):
                     calls.fault = None
-                    # A module that may block runs in a thread.
-                    if awaits_itself(self.module):
-                        output = await self.module.acall(**inputs)
-                    else:
-                        output = await call_in_thread(partial(self.module, **inputs))
+                    output = await self._call(inputs)
             except _NoRetrieverError:
                 raise SpecError("the module looks up passages: set program.retriever") from None
             except AdapterParseError:
@@ -139,6 +144,19 @@ class OwnProgram(AskingProgram):
                 if output is None:
                     calls.raise_fault()
         return self._prediction(question, hits, output)
+
+    async def _call(self, inputs: Mapping[str, Any]) -> Any:
+        """Call the module; one that may block runs in a thread, which nobody can end when its time is over."""
+        try:
+            async with asyncio.timeout(self._timeout_s) as limit:
+                if awaits_itself(self.module):
+                    return await self.module.acall(**inputs)
+                return await call_in_thread(partial(self.module, **inputs))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"no answer within {self._timeout_s:g} s (program.timeout_s)"
+            raise ProgramFaultError("TimeoutError", message) from None
 
     def _hits(self, question: Asked) -> list[Hit]:
         return list(self._finder.find(question)) if self._finder else []
@@ -158,7 +176,7 @@ class OwnProgram(AskingProgram):
             raise _NoRetrieverError
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> dspy.Prediction:
         """Build a program's prediction of what the module returned; None where a reply could not be parsed."""
         if isinstance(output, BaseModel) or (is_dataclass(output) and not isinstance(output, type)):
             output = vars(output)
@@ -175,15 +193,15 @@ class OwnProgram(AskingProgram):
             "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
         }
         if self._finder is not None:
-            fields |= {"hits": hits, "passages_cut": 0}
+            fields |= {"passages": keep_passages(hits), "passages_cut": 0}
         if isinstance(question, Question):
-            return ProgramOutput(answer=read_choice(answer, question), **fields)
+            return dspy.Prediction(answer=read_choice(answer, question), **fields)
         text = None if answer is None else str(answer).strip() or None
         span = find_span(question.context, text) if text and question.context else None
         if span is not None:
             text = question.context[span.start : span.end]
             fields |= {"span": (span.start, span.end), "alignment": span.alignment}
-        return ProgramOutput(text=text, **fields)
+        return dspy.Prediction(text=text, **fields)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import dspy
 
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
-from medexam.programs.base import AskingProgram, ProgramOutput
+from medexam.programs.base import AskingProgram
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan
@@ -50,11 +50,11 @@ class TaskProgram(AskingProgram):
 class ShortAnswer(TaskProgram):
     """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
 
-    async def aforward(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> dspy.Prediction:
         """Ask once, and read the reply behind any thinking."""
         generation = await self._reply(question, "answer_from_text" if question.context else "answer")
-        text = split_thinking(generation.reply or "")[1].strip()
-        return ProgramOutput(text=text or None, generation=generation)
+        text = split_thinking(generation.text or "")[1].strip()
+        return dspy.Prediction(text=text or None, generation=generation)
 
 
 class AnswerByFormat(TaskProgram):
@@ -63,14 +63,14 @@ class AnswerByFormat(TaskProgram):
     Guided: true/false and multiple choice leave the model the two words or the options' texts. All others stay free.
     """
 
-    async def aforward(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> dspy.Prediction:
         """Ask what the question's format takes."""
         choices = {"true_false": ("True", "False"), "multiple_choice": tuple(dict.fromkeys(question.options))}
         kind = question.group if self.guided else ""
         generation = await self._reply(question, question.group, choices=choices.get(kind, ()))
-        reply = generation.reply or ""
+        reply = generation.text or ""
         # An unclosed block of thinking is the answer: the shared task leaves it there.
-        return ProgramOutput(text=split_thinking(reply)[1].strip() or reply.strip() or None, generation=generation)
+        return dspy.Prediction(text=split_thinking(reply)[1].strip() or reply.strip() or None, generation=generation)
 
 
 class ExtractExplanation(TaskProgram):
@@ -85,18 +85,18 @@ class ExtractExplanation(TaskProgram):
         """Count one if free, two if guided."""
         return 1 + self.guided
 
-    async def aforward(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> dspy.Prediction:
         """Ask, and find the part of the context that is quoted."""
         (group,) = self.by_group
         if self.guided:
             generation, span = await self._choose(question, group)
         else:
             generation = await self._reply(question, group)
-            span = find_span(question.context, split_thinking(generation.reply or "")[1])
+            span = find_span(question.context, split_thinking(generation.text or "")[1])
         if span is None:
-            return ProgramOutput(reason=Reason.NOT_IN_CONTEXT, generation=generation)
+            return dspy.Prediction(reason=Reason.NOT_IN_CONTEXT, generation=generation)
         text, place = question.context[span.start : span.end], (span.start, span.end)
-        return ProgramOutput(text=text, span=place, alignment=span.alignment, generation=generation)
+        return dspy.Prediction(text=text, span=place, alignment=span.alignment, generation=generation)
 
     async def _choose(self, question: Task, group: str) -> tuple[Generation, FoundSpan | None]:
         spans = split_sentences(question.context)
@@ -106,11 +106,11 @@ class ExtractExplanation(TaskProgram):
         if not spans:
             return await self._reply(question, group, "", (), *shown), None
         first = await self._reply(question, group, _FIRST, numbers, *shown)
-        begin = (first.reply or "").removeprefix(_FIRST)
+        begin = (first.text or "").removeprefix(_FIRST)
         if begin not in numbers:  # a reply that was withheld
             return first, None
         last = await self._reply(question, group, f"{_FIRST}{begin}{_LAST}", numbers[int(begin) - 1 :], *shown)
-        match = _NAMED.fullmatch(last.reply or "")
+        match = _NAMED.fullmatch(last.text or "")
         if match is None or not 1 <= int(match[1]) <= int(match[2]) <= len(spans):
             return last, None
         return last, FoundSpan(spans[int(match[1]) - 1][0], spans[int(match[2]) - 1][1], "literal")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import AskingProgram, ExamProgram, ProgramOutput, asked_by, current_way
+from medexam.programs.base import NO_SCORES, WAY, AskingProgram, ExamProgram, asked_by, keep_passages
 from medexam.programs.retrieving import PassageFinder, shown_text
 from medexam.programs.steps.branches import combine
 from medexam.questions import Option, Question, Task
@@ -43,10 +43,10 @@ class Voting(WrappingProgram):
     """A program that is asked `samples` times in each order of a question's options, each time under a seed of its own;
     the commonest legal answer is taken.
 
-    A prediction carries `votes`, the answer of each reply in order as the number that the exam prints, and `scores`,
-    the log of each option's share of the legal answers; None if there is no legal answer. Of options with as many
-    votes, the likeliest on average is taken, then the one that was answered first. Where orders differ, it carries
-    `orders`, each of which has as many votes, and `calls` hold the numbers that were shown.
+    A prediction carries `votes`, the answer of each reply in order as the number that the exam prints, and
+    `option_scores`, the log of each option's share of the legal answers; none if there is no legal answer. Of options
+    with as many votes, the likeliest on average is taken, then the one that was answered first. Where orders differ, it
+    carries `orders`, each of which has as many votes, and `calls` hold the numbers that were shown.
     """
 
     def __init__(self, program: AskingProgram, samples: int, orders: Orders) -> None:
@@ -57,13 +57,13 @@ class Voting(WrappingProgram):
         """Count as many for each reply as the program's own."""
         return self.samples * len(orders_of(question, self.orders)) * self.program.calls_for(question)
 
-    async def aforward(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Question) -> dspy.Prediction:
         """Ask the program in each order: first under the model's seed, then under the next ones. Its demonstrations and
         passages stay as they are.
         """
         orders = orders_of(question, self.orders)
-        outcomes: list[ProgramOutput] = []
-        votes: list[ProgramOutput] = []
+        outcomes: list[dspy.Prediction] = []
+        votes: list[dspy.Prediction] = []
         for order in orders:
             # Until a call is made the question is the exam's, which finds the passages.
             shown: dict[str, Any] = {} if self.orders == "given" else {"question": shown_in(question, order)}
@@ -73,11 +73,10 @@ class Voting(WrappingProgram):
                 votes.append(_printed_vote(question, order, outcomes[-1]))
         counted = combine(question, votes, "vote")
         first_place = next((place for place, vote in enumerate(votes) if vote.answer == counted.answer), 0)
-        scores = None
-        if counted.scores is not None:
+        if "option_scores" in counted:
             why = f"{sum(vote is not None for vote in counted.votes)} of {len(votes)} replies hold a legal answer"
-            scores = {**counted.scores, "read_by": "votes", "read_why": why}
-        outcome = outcomes[first_place].copy(answer=counted.answer, scores=scores, votes=counted.votes)
+            counted = counted.copy(read_by="votes", read_why=why)
+        outcome = outcomes[first_place].copy(**{**NO_SCORES, **counted})
         return outcome if self.orders == "given" else outcome.copy(orders=tuple(orders))
 
 
@@ -97,7 +96,7 @@ class BehindText(WrappingProgram):
     """A program that sees a text before its question.
 
     Where it does not fit the model's context, it is cut from the end by halves; the question never is. A prediction
-    carries `passages_cut`, the characters that were left out, and `hits` where the text is that of passages found.
+    carries `passages_cut`, the characters that were left out, and `passages` where the text is that of passages found.
     """
 
     def __init__(self, program: AskingProgram, finder: PassageFinder | None, name: str = "passages") -> None:
@@ -108,18 +107,18 @@ class BehindText(WrappingProgram):
             predictor.signature = behind_passages(predictor.signature)
 
     def _read(self, question: Question | Task) -> Any:
-        return current_way().given.fields[self._name] if self._finder is None else list(self._finder.find(question))
+        return WAY.get().given.fields[self._name] if self._finder is None else list(self._finder.find(question))
 
-    async def aforward(self, question: Question | Task) -> ProgramOutput:
+    async def aforward(self, question: Question | Task) -> dspy.Prediction:
         """Ask the program behind the text, or behind as much of it as fits."""
         value = self._read(question)
 
-        async def ask(excerpt: str) -> ProgramOutput:
+        async def ask(excerpt: str) -> dspy.Prediction:
             with asked_by(passages=excerpt):
                 return await self.program.aforward(question)
 
         outcome = await fitted(shown_text(value), ask)
-        return outcome if self._finder is None else outcome.copy(hits=value)
+        return outcome if self._finder is None else outcome.copy(passages=keep_passages(value))
 
 
 def behind_passages(signature: Any) -> Any:
@@ -178,10 +177,9 @@ def _draw(question: Question, count: int) -> list[Order]:
     return list(distinct_orders)
 
 
-def _printed_vote(question: Question, order: Order, outcome: ProgramOutput) -> ProgramOutput:
+def _printed_vote(question: Question, order: Order, outcome: dspy.Prediction) -> dspy.Prediction:
     printed: dict[int | None, int | None] = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
-    scores = outcome.scores
-    if scores is not None:
-        by_number = {printed[number]: score for number, score in scores["option_scores"].items()}
-        scores = {**scores, "option_scores": by_number}
-    return ProgramOutput(answer=printed[outcome.answer], scores=scores)
+    vote = dspy.Prediction(answer=printed[outcome.answer])
+    if (scores := outcome.get("option_scores")) is not None:
+        vote.option_scores = {printed[number]: score for number, score in scores.items()}
+    return vote

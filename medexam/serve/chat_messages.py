@@ -11,7 +11,6 @@ blocks of thinking are looked for there: whether a prompt leaves one open, and w
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage, Dialogue
@@ -24,16 +23,6 @@ CLOSED_EARLY = f"\n{CLOSING}\n\n"
 """What ends thinking that has used up its budget."""
 CLOSED = "closed before a choice"
 """What is recorded of a chat template that leaves a block open."""
-
-
-def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
-    """Write the messages in OpenAI's chat dialect, with pictures before the words of the last user message."""
-    turns: list[dict[str, Any]] = [dict(message) for message in messages]
-    if pictures:
-        user_turn = next(message for message in reversed(turns) if message["role"] == "user")
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
-        user_turn["content"] = [*parts, {"type": "text", "text": user_turn["content"]}]
-    return turns
 
 
 def no_sight(model: str) -> str:
@@ -68,8 +57,6 @@ class TemplateRules:
         A refused system message becomes the user's, so it opens the first user message, and an empty one is left out;
         neighbours of one role are joined, a blank line apart.
         """
-        if self.system and self.repeats and self.empty_system:
-            return list(messages)
         turns: list[ChatMessage] = []
         joins = not self.repeats
         for role, content in ((message["role"], message["content"]) for message in messages):
@@ -91,6 +78,9 @@ class TemplateRules:
             "repeated_turns": "kept" if self.repeats else "merged",
             "empty_system_turn": "kept" if self.system and self.empty_system else "left out",
         }
+
+
+TAKES_ALL = TemplateRules(system=True, repeats=True, empty_system=True)
 
 
 def probe_template(render: Callable[[list[ChatMessage]], str], refusal: type[Exception]) -> TemplateRules:

@@ -126,7 +126,7 @@ def build_logprobs(
     rows = tuple(Continuation(tokens=path, logprobs=tuple(values)) for path, values in pairs)
     reading = ContinuationLogprobs(continuations=rows, read_by=method, why=why, computed_tokens=computed)
     totals = [row.total for row in rows]
-    return Generation(texts[totals.index(max(totals))], "stop", model, computed, 0, reading=reading)
+    return Generation(texts[totals.index(max(totals))], "stop", model, computed, 0, logprobs=reading)
 
 
 def _unusable_reply(method: str, request: str, reply: str) -> LogprobsUnavailableError:

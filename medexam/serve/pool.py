@@ -21,7 +21,7 @@ from medexam.errors import (
     TransportError,
 )
 from medexam.model_identity import ModelIdentity
-from medexam.serve.engines.litellm_calls import ModelClient, call_litellm
+from medexam.serve.engines.litellm_calls import PASS_ON, ModelClient, call_litellm
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import find_words, open_client
 from medexam.serve.network.retry import CURABLE, TIMING, ask_again, is_too_long
@@ -72,19 +72,20 @@ class Server:
         return cls(model, connection, endpoint, http)
 
     async def chat(self, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Ask for the reply to a dialogue, and return its object; by a stream where the server gives no other."""
+        """Ask for the reply to a dialogue, and return its object; by a stream where nothing else is given or wanted."""
+        stream = _STREAM if self.streams or PASS_ON.get() else {}
         if self.endpoint is None:
             # With tools litellm would import a package for tools of another kind.
             tools = {"_skip_mcp_handler": True} if fields.get("tools") else {}
-            call = {**fields, **tools, **self.connection}
+            call = {**fields, **tools, **self.connection, **stream}
             return await call_litellm("acompletion", self.model, timeout_s=timeout_s, own=False, **call)
         body = {name: value for name, value in fields.items() if name != "messages"}
         call = {"messages": fields["messages"], "extra_body": body, "timeout_s": timeout_s, **self.connection}
         ask = partial(call_litellm, "acompletion", f"openai/{self.model}", own=True, _skip_responses_api_bridge=True)
         try:
-            return await ask(**call, **(_STREAM if self.streams else {}))
+            return await ask(**call, **stream)
         except InvalidRequestError as fault:
-            if self.streams or not find_words("streams_alone", fault.message):
+            if stream or not find_words("streams_alone", fault.message):
                 raise
         reply = await ask(**call, **_STREAM)
         self.streams = True

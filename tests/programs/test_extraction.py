@@ -35,7 +35,7 @@ def test_a_quotation_is_found_in_the_context(quote, reply, text, alignment) -> N
     asked = quote(reply)
     assert (asked.said.status, asked.said.text, asked.said.alignment) == (Status.ANSWERED, text, alignment)
     (dialogue,), (turn,) = asked.dialogues, asked.turns
-    assert (dialogue.sampling.max_tokens, dialogue.choices) == (512, None)
+    assert (dialogue.sampling["max_tokens"], dialogue.choices) == (512, None)
     start, end = asked.said.span
     assert (turn.split("Text:\n")[1])[start:end] == text
     assert "Question:\nA man coughs. What is it?\n" in turn

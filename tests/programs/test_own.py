@@ -124,6 +124,12 @@ class Awaits(dspy.Module):
     assert said.failure.message == "mine.py:14 in aforward: ValueError: [hidden]"
 
 
+def test_a_question_whose_time_is_over_fails(own_run) -> None:
+    source = "import time\n\nclass Waits(dspy.Module):\n    def forward(self, question):\n        time.sleep(0.3)\n"
+    (said,) = said_in(own_run(source, "Waits", {"*": "x"}, limit=1, timeout_s=0.05))
+    assert said.failure.message == "no answer within 0.05 s (program.timeout_s)"
+
+
 def test_the_digest_follows_the_source_and_not_its_place(own_spec, tmp_path) -> None:
     def run_id(source, folder="a", **program):
         spec = own_spec(source, "Debate", {"*": "x"}, **program)
@@ -134,7 +140,7 @@ def test_the_digest_follows_the_source_and_not_its_place(own_spec, tmp_path) -> 
         return medexam.plan(spec, runs_dir=tmp_path / "runs").cells[0]["run_id"]
 
     first = run_id(DEBATE)
-    assert run_id(DEBATE, "b") == first
+    assert run_id(DEBATE, "b", timeout_s=9) == first
     assert len({first, run_id(f"{DEBATE}#"), run_id(DEBATE, args={"rounds": 3})}) == 3
 
 

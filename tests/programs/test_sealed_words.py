@@ -33,7 +33,7 @@ def test_a_kind_asks_as_it_is_sealed(ask_task, kind, form) -> None:
     parts = []
     for one in ASKED[kind]:
         for dialogue in ask_task(program, one, REPLY, dataset=DATASETS[kind]).dialogues:
-            settings = [dialogue.sampling.max_tokens, list(dialogue.sampling.stop), dialogue.choices]
+            settings = [dialogue.sampling.get("max_tokens"), dialogue.sampling.get("stop", []), dialogue.choices]
             parts.append([dialogue.turns_with_opening, *settings])
     sealed = hashlib.sha256(json.dumps(parts, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:12]
     assert sealed == SEALS[kind, form]

@@ -213,7 +213,7 @@ def test_demonstrations_and_temperature_are_a_steps_own(do, tmp_path) -> None:
     demos = [{"question": "One?", "options": "1. A", "answer": 1}]
     step = {**SIGNED, "demos": demos, "temperature": 0, "instructions": str(tmp_path / "judge.txt")}
     (dialogue,) = do([step], **DRAWN).dialogues
-    assert dialogue.sampling.temperature == 0
+    assert dialogue.sampling["temperature"] == 0
     assert "One?" in str(dialogue.messages)
     assert "Be strict." in str(dialogue.messages)
 
@@ -362,5 +362,5 @@ def test_whatever_answers_stands_anywhere_and_no_two_replies_are_drawn_under_one
             steps = PLACES[place]({**way, **looks, **changes})
             asked = do(steps, reply, **DRAWN)
             assert asked.said.status is Status.ANSWERED, steps
-            draws = [(one.key, one.sampling.seed) for one in asked.dialogues if one.sampling.temperature]
+            draws = [(one.key, one.sampling["seed"]) for one in asked.dialogues if one.sampling.get("temperature")]
             assert len(set(draws)) == len(draws), steps

@@ -9,7 +9,7 @@ from typing import Any
 
 from wire_server import Wire
 
-from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.model_calls import Dialogue, Generation, read_sampling
 from medexam.process import background_loop
 from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
@@ -31,7 +31,7 @@ def ask(
     """A dialogue of one user message, or of `turns`; `more` are further fields of it."""
     first = [] if system is None else [{"role": "system", "content": system}]
     messages = turns or [*first, {"role": "user", "content": text}]
-    drawn = Sampling(**{"max_tokens": 8, "temperature": 0.0, **sampling})
+    drawn = read_sampling({"max_tokens": 8, "temperature": 0.0, **sampling})
     return Dialogue(messages, opening, drawn, choices=tuple(choices) if choices else None, **(more or {}))
 
 

@@ -63,12 +63,12 @@ async def test_a_schema_on_the_chat_endpoint_keeps_the_promise_without_a_rendere
 
 async def test_choices_of_several_tokens(engine: Engine) -> None:
     choices = ["certainly relevant", "not relevant at all"]
-    assert (await reply(engine, ask("Is water wet?", choices=choices, max_tokens=None))).reply in choices
+    assert (await reply(engine, ask("Is water wet?", choices=choices, max_tokens=None))).text in choices
 
 
 async def test_a_free_reply_goes_on_from_its_opening_words(engine: Engine) -> None:
     found = await reply(engine, ask("What is the capital of France?", opening="The capital of France is", max_tokens=4))
-    assert (found.reply or "").lstrip().startswith("Paris")
+    assert (found.text or "").lstrip().startswith("Paris")
 
 
 async def test_stop_words_and_sampling_reach_the_server(engine: Engine) -> None:
@@ -119,7 +119,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
     asked = questions("en", 4)
     texts = await answers(hosted, asked)
     assert all(text in one.choices for text, one in zip(texts, asked, strict=True))
-    assert (await reply(hosted, ask("What is the capital of France?"))).reply
+    assert (await reply(hosted, ask("What is the capital of France?"))).text
     await hosted.aclose()
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.programs import AskingProgram, ProgramOutput
+from medexam.programs import AskingProgram
 from medexam.questions import Task
 from medexam.signatures import validate_words
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of_task
@@ -116,17 +116,16 @@ class Translate(AskingProgram):
         self.words = SetupWords.model_validate(words)
         self.translate = dspy.Predict("source -> reply")
 
-    async def aforward(self, question: Task) -> ProgramOutput:
+    async def aforward(self, question: Task) -> dspy.Prediction:
         """Ask once, never a second time; the reply stops where it opens a part of the prompt again, or an option behind
         the last one.
         """
         source, words = text_of_task(question), self.words
         # A chat model ends by itself, and providers allow few stop strings.
-        labels = [keyword for keyword in words.keywords[: None if words.plain else 2] if keyword]
-        stop = (*(f"\n{label}" for label in labels), f"\n{source.numbers[-1] + 1}. ")
+        labels = words.keywords[: None if words.plain else 2]
+        stop = (*(f"\n{label}" for label in labels if label), f"\n{source.numbers[-1] + 1}. ")
         system = [] if words.system is None else [{"role": "system", "content": words.system}]
-        user = Template(words.user).safe_substitute(question=render_layout(source))
-        turns = [*system, {"role": "user", "content": user}]
-        generation = await self.ask(self.translate, turns, {"stop": stop}, plain=words.plain)
-        text = clean_reply(generation.words, source.numbers, words.keywords)
-        return ProgramOutput(text=text or None, generation=replace(generation, reply=generation.words))
+        user = {"role": "user", "content": Template(words.user).safe_substitute(question=render_layout(source))}
+        generation = await self.ask(self.translate, [*system, user], {"stop": stop}, plain=words.plain)
+        text = clean_reply(generation.words, source.numbers, words.keywords) or None
+        return dspy.Prediction(text=text, generation=replace(generation, text=generation.words))

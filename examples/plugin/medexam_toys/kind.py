@@ -5,7 +5,7 @@ from typing import Any
 
 import dspy
 
-from medexam.programs import ProgramContext, ProgramOutput
+from medexam.programs import ProgramContext
 
 NTH = Path(__file__).with_name("nth.yaml")
 """The kind's file, which the entry point names."""
@@ -18,12 +18,12 @@ class Nth(dspy.Module):
         super().__init__()
         self.place = place
 
-    def forward(self, question) -> ProgramOutput:
+    def forward(self, question) -> dspy.Prediction:
         """Answer one question."""
         numbers = question.option_numbers
-        return ProgramOutput(answer=numbers[self.place - 1] if self.place <= len(numbers) else None, rationale=None)
+        return dspy.Prediction(answer=numbers[self.place - 1] if self.place <= len(numbers) else None, rationale=None)
 
-    async def aforward(self, question) -> ProgramOutput:
+    async def aforward(self, question) -> dspy.Prediction:
         """Answer one question; nothing here waits."""
         return self.forward(question)
 

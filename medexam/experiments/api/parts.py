@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import dspy
     import pandas as pd
 
-    from medexam.programs.lm import EngineLM
+    from medexam.programs.base import EngineLM
 
 SHOWN = 5
 """Questions that are shown of a set."""
@@ -165,10 +165,10 @@ def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any)
     Raises `EngineError` if it cannot be loaded or reached.
     """
     from medexam.process import background_loop
-    from medexam.programs.lm import Draws, build_lm
+    from medexam.programs.base import build_lm
     from medexam.serve import build_engine
 
     part = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model
     fields = {"engine": part} if isinstance(part, str) else dict(part)
     spec = validate(ModelSpec, {**fields, **settings})
-    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds(tools=True))), Draws())
+    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds(tools=True))), draws=True)

@@ -12,7 +12,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.process import background_loop
 from medexam.programs import build_prediction, look
-from medexam.programs.lm import build_lm, in_bulk
+from medexam.programs.base import build_lm, in_bulk
 from medexam.programs.outcome import read_both
 from medexam.specs import CellSpec
 from medexam.text import print_notice

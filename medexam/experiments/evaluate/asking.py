@@ -32,8 +32,7 @@ from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.prediction import MetricScore, ModelCall
 from medexam.process import gc_seldom
-from medexam.programs.base import ProgramOutput
-from medexam.programs.lm import KEPT, EngineLM, KeptCalls, held_models, in_bulk, kept_calls, run_blocking
+from medexam.programs.base import KEPT, EngineLM, KeptCalls, held_models, in_bulk, kept_calls, run_blocking
 from medexam.programs.own import awaits_itself, call_in_thread, naming_faults
 from medexam.questions import Task
 from medexam.serve import EngineInfo
@@ -50,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ExampleProgram:
-    """A user's module and metric as a program of ours: called with an example's `Task`, it gives a `ProgramOutput`."""
+    """A user's module and metric as a program of ours, called with an example's `Task`."""
 
     program: Any
     metric: Callable[..., Any]
@@ -65,7 +64,7 @@ class ExampleProgram:
     evaluated: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """The prediction and the score of each example that was asked in this process, as the objects that Python has."""
 
-    async def acall(self, question: Task) -> ProgramOutput:
+    async def acall(self, question: Task) -> dspy.Prediction:
         """Evaluate one example."""
         inputs = self.examples[question.key].inputs()
         # `dspy.Refine` and `dspy.BestOfN` write into the trace.
@@ -80,9 +79,9 @@ class ExampleProgram:
                 predict = outcome.result
             # A metric may ask a model as well, which would wait for this very loop.
             evaluate = partial(self._evaluate, question.key, predict, calls)
-            return cast("ProgramOutput", await call_in_thread(evaluate, self.threads))
+            return cast("dspy.Prediction", await call_in_thread(evaluate, self.threads))
 
-    def _evaluate(self, key: str, predict: Callable[[], Any], calls: KeptCalls) -> ProgramOutput:
+    def _evaluate(self, key: str, predict: Callable[[], Any], calls: KeptCalls) -> dspy.Prediction:
         metric = label_of(self.metric)
         try:
             with naming_faults(self.program):
@@ -99,7 +98,7 @@ class ExampleProgram:
             unread = Generation(error.lm_response or "", "stop", model, None, None)
             # A model of ours has its reply among the calls that are kept.
             reply = None if any(call.text is not None for call in calls.all()) else unread
-            return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
+            return dspy.Prediction(metric_score=MetricScore(metric=metric, value=score), generation=reply)
         except ProgramFaultError as fault:
             if self.provides_traceback:
                 logger.error("%s: %s", key, fault.traceback or fault)
@@ -108,12 +107,12 @@ class ExampleProgram:
                 raise
             self.evaluated[key] = dspy.Prediction(), self.failure_score
             mark = MetricScore(metric=metric, value=self.failure_score, feedback=f"{fault.kind}: {fault}")
-            return ProgramOutput(reason=Reason.FAULTED, metric_score=mark)
+            return dspy.Prediction(reason=Reason.FAULTED, metric_score=mark)
         self.evaluated[key] = prediction, score
         fields = prediction.toDict() if isinstance(prediction, dspy.Example) else {"output": prediction}
         outputs = {name: _describe_output(value) for name, value in fields.items()}
         lines = [f"{name}: {value}" if len(outputs) > 1 else str(value) for name, value in outputs.items()]
-        return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=mark)
+        return dspy.Prediction(text="\n".join(lines), outputs=outputs, metric_score=mark)
 
     def _score(self, example: dspy.Example, prediction: Any) -> Any:
         try:

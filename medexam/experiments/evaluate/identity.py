@@ -21,7 +21,7 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
-from medexam.programs.lm import EngineLM
+from medexam.programs.base import EngineLM
 from medexam.specs.identity import digest
 
 _LEFT_BEHIND = frozenset(

@@ -130,14 +130,14 @@ class MeteredEngine:
     async def _reply(self, dialogue: Dialogue) -> Generation:
         meter, call = self._meter, ModelCall.of(dialogue)
         request: dict[str, Any] = {"model": self.answerer.print, "words": call.words_sent, "sampling": call.sampling}
-        if dialogue.sampling.temperature:
+        if dialogue.sampling.get("temperature"):
             # Asked twice at a temperature, it shall be answered twice.
             key = meter.cache.cache_key(request)
             request["draw"], self._draws[key] = self._draws[key], self._draws[key] + 1
-            if request["draw"] and dialogue.sampling.seed is not None:
-                dialogue = dialogue.with_seed(dialogue.sampling.seed + request["draw"])
+            if request["draw"] and "seed" in dialogue.sampling:
+                dialogue = dialogue.with_seed(dialogue.sampling["seed"] + request["draw"])
         if (stored := meter.cache.get(request)) is not None:
-            return _CALL.validate_json(stored).generation()
+            return _CALL.validate_json(stored)
         key = meter.cache.cache_key(request)
         if key not in meter.in_flight:
             meter.in_flight[key] = asyncio.ensure_future(self._ask(dialogue, request))
@@ -183,4 +183,4 @@ def _most_tokens(dialogue: Dialogue) -> int:
     prompt_tokens = sum(len(text.encode()) for text in texts) + TEMPLATE_TOKENS * (turns + 2)
     if dialogue.choices is not None:
         return prompt_tokens + max(len(choice.encode()) for choice in dialogue.choices)
-    return prompt_tokens + (dialogue.sampling.max_tokens or DEFAULT_REPLY_TOKENS)
+    return prompt_tokens + (dialogue.sampling.get("max_tokens") or DEFAULT_REPLY_TOKENS)

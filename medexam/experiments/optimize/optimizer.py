@@ -31,7 +31,7 @@ from medexam.experiments.run.scheduler import GRACE_S, run_interruptibly
 from medexam.experiments.store.environment import MODELS, admit
 from medexam.plugins import load_object
 from medexam.process import errors_only, gc_seldom, quiet_dspy
-from medexam.programs.lm import build_lm
+from medexam.programs.base import build_lm
 from medexam.programs.wrapping import show_nearest
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes

@@ -25,7 +25,7 @@ from medexam.experiments.plan.cells import build_cell_program
 from medexam.experiments.plan.lookup import Retrieval, nearest_identity
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.plugins import hash_source
-from medexam.programs.lm import OnlyModel, OtherModelError
+from medexam.programs.base import OnlyModel, OtherModelError
 from medexam.programs.loading import loaded_words
 from medexam.programs.outcome import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
@@ -76,7 +76,7 @@ class _Recorder:
                 for number, _ in enumerate(dialogue.continuations.texts)
             )
             reading = ContinuationLogprobs(continuations=texts, read_by="label", why="sample", computed_tokens=0)
-            return Generation(None, "stop", "sample", 0, 0, reading=reading)
+            return Generation(None, "stop", "sample", 0, 0, logprobs=reading)
         names = dict.fromkeys(_FIELD.findall(dialogue.messages[-1]["content"].rpartition("Respond with")[2]))
         fields = "\n\n".join(f"[[ ## {name} ## ]]\n1" for name in names)
         text = dialogue.choices[0] if dialogue.choices else fields or "{Answer: 1}"

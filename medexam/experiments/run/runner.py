@@ -31,7 +31,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.process import gc_seldom, quiet_dspy
-from medexam.programs.lm import build_lm, in_bulk
+from medexam.programs.base import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec

@@ -93,9 +93,13 @@ class Spending:
         before, self._is_first = (self.calls, self.tokens, self.cost), False
         self.questions += 1
         self.failures += prediction.status is Status.FAILED
-        calls = tuple(map(self._price, prediction.calls))
-        thrown_away = [ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1])] if any(discarded) else []
-        for call in (*calls, *map(self._price, thrown_away)):
+        calls = prediction.calls
+        if any(discarded):
+            calls = (*calls, ModelCall(prompt_tokens=discarded[0], completion_tokens=discarded[1]))
+        if any(self.prices.values()):
+            calls = tuple(map(self._price, calls))
+            prediction = prediction.model_copy(update={"calls": calls[: len(prediction.calls)]})
+        for call in calls:
             if call.has_reply:
                 self.calls += 1
                 self.uncounted |= None in (call.prompt_tokens, call.completion_tokens)
@@ -104,7 +108,7 @@ class Spending:
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
         for name, amount in zip(_COUNTED, before, strict=True):
             self.most[name] = max(self.most.get(name, 0), getattr(self, name) - amount)
-        return prediction.model_copy(update={"calls": calls}) if any(self.prices.values()) else prediction
+        return prediction
 
     def _price(self, call: ModelCall) -> ModelCall:
         prices, prompt, completion = self.prices.get(call.asked), call.prompt_tokens, call.completion_tokens

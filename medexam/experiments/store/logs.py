@@ -202,8 +202,24 @@ class PredictionLog:
         if not self._keeps_prompts:
             calls = tuple(replace(call, messages=(), prompt=None, texts=call.texts and ()) for call in prediction.calls)
             prediction = prediction.model_copy(update={"calls": calls})
+        document, in_line = prediction.to_json(), set[str]()
+        for call in document.get("calls", ()):
+            for turn in call.get("messages", ()):
+                if len(turn["content"]) < _SHORTEST:
+                    continue
+                key = _hash_turn(turn["content"])
+                if key in self._seen and key not in self._stored:
+                    self._stored.add(key)
+                    self._turns.append(json_bytes({"hash": key, "words": turn["content"]}) + b"\n")
+                if key in self._stored or key in in_line:
+                    del turn["content"]
+                    turn[_SAME] = key
+                in_line.add(key)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.clear()
+        self._seen |= in_line
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        self._lines.append(self._share_turns(prediction))
+        self._lines.append(json_bytes(document) + b"\n")
 
     def flush(self) -> None:
         """Put all queued lines on the disk.
@@ -233,25 +249,6 @@ class PredictionLog:
                 "same command again"
             ) from None
         self._lines.clear()
-
-    def _share_turns(self, prediction: Prediction) -> bytes:
-        document, in_line = prediction.to_json(), set[str]()
-        for call in document.get("calls", ()):
-            for turn in call.get("messages", ()):
-                if len(turn["content"]) < _SHORTEST:
-                    continue
-                key = _hash_turn(turn["content"])
-                if key in self._seen and key not in self._stored:
-                    self._stored.add(key)
-                    self._turns.append(json_bytes({"hash": key, "words": turn["content"]}) + b"\n")
-                if key in self._stored or key in in_line:
-                    del turn["content"]
-                    turn[_SAME] = key
-                in_line.add(key)
-        if len(self._seen) > _REMEMBERED:
-            self._seen.clear()
-        self._seen |= in_line
-        return json_bytes(document) + b"\n"
 
 
 def _append_whole(descriptor: int, batch: bytes) -> None:

@@ -16,10 +16,9 @@ import dspy
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reason
-from medexam.predictions.prediction import FollowUp
-from medexam.programs.base import AskingProgram, Given, ProgramOutput, asked_by, kept_passage
+from medexam.predictions.prediction import FollowUp, RetrievedPassage
+from medexam.programs.base import NO_SCORES, AskingProgram, Given, asked_by, find_lm, keep_passages, kept_calls
 from medexam.programs.fields import Asked, question_fields
-from medexam.programs.lm import find_lm, kept_calls
 from medexam.programs.own import OwnProgram
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.steps.branches import BranchRule, combine_branches
@@ -131,7 +130,7 @@ class StepProgram(AskingProgram):
         count = program.calls_for(question) if isinstance(program, AskingProgram) else 0
         return Counter({_ALL: count, part.step.model: count})
 
-    async def aforward(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> dspy.Prediction:
         """Do all steps."""
         # A module of DSPy's takes a function's time for each of its attributes.
         attributes = vars(self)
@@ -149,7 +148,7 @@ class _Scope:
 
     question: Asked
     fields: dict[str, Any]
-    answering: ProgramOutput | None = None
+    answering: dspy.Prediction | None = None
     """The prediction that wrote the last `answer`."""
 
     def inside(self, **fields: Any) -> "_Scope":
@@ -191,7 +190,8 @@ class _Course:
     """What is the same for all questions."""
     programs: Mapping[str, Any]
     question: Asked
-    hits: dict[str, Hit] = field(default_factory=dict)
+    passages: dict[str, RetrievedPassage] = field(default_factory=dict)
+    """What was found, by its id."""
     hits_by_query: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     """Text that was looked up, and how many passages -> these."""
     rounds: list[list[FollowUp]] = field(default_factory=list)
@@ -200,7 +200,7 @@ class _Course:
     """Id of a passage -> whether `each` kept it."""
     looked_up: bool = False
 
-    async def run(self) -> ProgramOutput:
+    async def run(self) -> dspy.Prediction:
         """Do all steps, and return the prediction that answered last with everything that was asked and found."""
         plan = self.plan
         self.looked_up = plan.looks_again
@@ -210,19 +210,23 @@ class _Course:
             await self._do(plan.spec.steps, "steps", scope)
         except _EmptyFieldError:
             # What was reasoned before no answer, and why there is none, is kept.
-            if scope.answering is not None and (scope.answering.answer, scope.answering.text) != (None, None):
+            if (
+                scope.answering is not None
+                and (scope.answering.get("answer"), scope.answering.get("text")) != (None,) * 2
+            ):
                 scope.answering = None
-        outcome = scope.answering or ProgramOutput(answer=None, rationale=None)
+        outcome = (scope.answering or dspy.Prediction(answer=None)).copy(fields=None)
         if not self.looked_up:
-            return outcome.copy(fields=None)
-        fields = {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
-        verdicts = [self.verdicts[key] for key in self.hits if key in self.verdicts] or outcome.verdicts
-        fields["verdicts"] = verdicts if verdicts and len(verdicts) == len(self.hits) else None
+            return outcome
+        passages = tuple(self.passages.values())
+        if self.verdicts.keys() >= self.passages.keys():
+            passages = tuple(one.model_copy(update={"kept": self.verdicts[one.id]}) for one in passages)
+        fields: dict[str, Any] = {"passages": passages, "passages_cut": outcome.get("passages_cut") or 0}
         if isinstance(supported := scope.fields.get("supported"), bool):
             fields["supported"] = supported
         if plan.looks_again:
             fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
-        return outcome.copy(**fields, fields=None)
+        return outcome.copy(**fields)
 
     async def _do(self, steps: Steps, place: str, scope: _Scope) -> None:
         for position, step in enumerate(steps):
@@ -294,24 +298,25 @@ class _Course:
             if isinstance(program, AskingProgram):
                 outcome = await repeated(step, program).aforward(question)
             else:
-                outcome = ProgramOutput.of(await program.acall(question=question))
-        self.looked_up |= outcome.hits is not None
-        self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
+                outcome = await program.acall(question=question)
+        passages, outputs = outcome.get("passages"), outcome.get("fields") or {}
+        self.looked_up |= passages is not None
+        self.passages |= {passage.id: passage for passage in passages or ()}
         if getattr(step.use, "kind", "") == "abstain" and scope.answering is not None:
-            outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
+            outcome = scope.answering.copy(**NO_SCORES, answer=None, text=None, reason=Reason.ABSTAINED)
         self._write(step, outcome, scope)
-        if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():
+        if isinstance(program, AskedAside) and step.add is not None and None not in outputs.values():
             entries = scope.fields[step.add]
             entries[-1] = program.entry(question, inputs, entries[-1])
         # Keep what was made of the passages of a query that was looked up in this round.
-        value = (outcome.fields or {}).get(next(iter(step.outputs)))
+        value = outputs.get(next(iter(step.outputs)))
         for place, follow_up in enumerate(self.rounds[-1] if self.rounds and isinstance(value, str) else ()):
             if follow_up.answer is None and follow_up.query in inputs.values():
                 self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
 
-    def _write(self, step: Step, outcome: ProgramOutput, scope: _Scope) -> None:
-        answer = outcome.answer if isinstance(self.question, Question) else outcome.text
-        outputs = outcome.fields or {"rationale": outcome.rationale}
+    def _write(self, step: Step, outcome: dspy.Prediction, scope: _Scope) -> None:
+        answer = outcome.get("answer" if isinstance(self.question, Question) else "text")
+        outputs = outcome.get("fields") or {"rationale": outcome.get("rationale")}
         values = {name: answer if name == "answer" else outputs.get(name) for name in step.outputs}
         scope.fields |= _vote_fields(outcome)
         value = values["answer"] if "answer" in values else next(iter(values.values()))
@@ -333,11 +338,11 @@ class _Course:
             hits_by_query = await self._search(queries, step.k)
             if self.rounds:
                 self.rounds[-1] += [
-                    FollowUp(query=query, passages=tuple(map(kept_passage, hits)))
+                    FollowUp(query=query, passages=keep_passages(hits))
                     for query, hits in zip(queries, hits_by_query, strict=True)
                 ]
         hits = {hit.passage.id: hit for query_hits in hits_by_query for hit in query_hits}
-        self.hits |= {key: hit for key, hit in hits.items() if key not in self.hits}
+        self.passages |= {one.id: one for one in keep_passages(hits.values()) if one.id not in self.passages}
         passages = [] if step.add is None else scope.read(step.add)
         passage_ids = {hit.passage.id for hit in passages}
         new = [hit for key, hit in hits.items() if key not in passage_ids]
@@ -370,9 +375,9 @@ class _Course:
             count, entries = len(scope.fields[name]), scope.fields[name]
             entries += [entry for inner in branches for entry in inner.fields[name][count:]]
         if step.combine is not None:
-            outcomes = [inner.answering or ProgramOutput(answer=None, rationale=None) for inner in branches]
+            outcomes = [inner.answering or dspy.Prediction(answer=None) for inner in branches]
             outcome = combine_branches(step.combine, self.plan.rules, scope.question, outcomes)
-            scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale, **_vote_fields(outcome)}
+            scope.fields |= {"answer": outcome.answer, "rationale": outcome.get("rationale"), **_vote_fields(outcome)}
             scope.answering = outcome
             return
         for inner in branches:
@@ -382,12 +387,12 @@ class _Course:
                 scope.answering = inner.answering
 
 
-def _vote_fields(outcome: ProgramOutput) -> dict[str, Any]:
-    if outcome.votes is None:
+def _vote_fields(outcome: dspy.Prediction) -> dict[str, Any]:
+    if (votes := outcome.get("votes")) is None:
         return {}
-    counts = {vote: outcome.votes.count(vote) for vote in outcome.votes if vote is not None}
+    counts = {vote: votes.count(vote) for vote in votes if vote is not None}
     most = max(counts.values(), default=0)
-    agreement = outcome.votes.count(outcome.answer) / len(outcome.votes) if counts else 0.0
+    agreement = votes.count(outcome.answer) / len(votes) if counts else 0.0
     return {"agreement": agreement, "tied": list(counts.values()).count(most) > 1}
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram, ProgramOutput, current_way
+from medexam.programs.base import WAY, AskingProgram
 from medexam.programs.fields import Asked
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
@@ -57,7 +57,7 @@ class AskedSignature(OwnProgram):
             fields = {**fields, "demos": [entry.demo for entry in self.nearest.find(question)]}
         return super()._inputs(question, fields, hits)
 
-    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], output: Any) -> dspy.Prediction:
         """Build the prediction, which holds an `answer` only if the signature has one."""
         values = dict(output.items()) if isinstance(output, dspy.Prediction) else None
         if values is not None and "answer" not in values:
@@ -65,7 +65,7 @@ class AskedSignature(OwnProgram):
         outcome = super()._prediction(question, hits, output)
         if values is None:
             return outcome
-        answer = outcome.answer if isinstance(question, Question) else outcome.text
+        answer = outcome.get("answer" if isinstance(question, Question) else "text")
         outcome["fields"] = {**values, **({"answer": answer} if "answer" in values else {})}
         return outcome
 
@@ -127,29 +127,29 @@ class AskedAside(AskingProgram):
         self.respond = dspy.Predict(asked, max_tokens=spec.budget(None))
         self._at_first = None if spec.at_first is None else words.parts[spec.at_first]
 
-    async def aforward(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked) -> dspy.Prediction:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
-        given = current_way().given
+        given = WAY.get().given
         inputs = given.fields
         texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._reads or len(texts) > 1) else ""
         if self._type == "bool" and text == []:
-            return ProgramOutput(answer=None, fields={self._output: False})
+            return dspy.Prediction(answer=None, fields={self._output: False})
         choices = (self._groups["answer_yes"], self._groups["answer_no"]) if self._type == "bool" else ()
         full_text, count = shown_text(text), self._spec.most if self._type == "list[str]" else 0
         template = self._at_first if self._at_first and not full_text else self.respond.signature.instructions
 
-        async def ask(excerpt: str) -> ProgramOutput:
+        async def ask(excerpt: str) -> dspy.Prediction:
             text = fill_task(template, self._task(question, inputs, excerpt), count=count)
-            return ProgramOutput(generation=await self.ask_words(self.respond, self._system, text, choices=choices))
+            return dspy.Prediction(generation=await self.ask_words(self.respond, self._system, text, choices=choices))
 
         generation: Any = (await fitted(full_text, ask)).generation
-        value: Any = split_thinking(generation.reply or "")[1].strip()
+        value: Any = split_thinking(generation.text or "")[1].strip()
         if choices:
             value = value == choices[0]
         elif self._type != "str":
             value = read_queries(value, self._spec.most, given.looked_up)
-        return ProgramOutput(answer=None, generation=generation, fields={self._output: value})
+        return dspy.Prediction(answer=None, generation=generation, fields={self._output: value})
 
     def entry(self, question: Asked, inputs: Mapping[str, Any], value: str) -> str:
         """Return a text as it is added to a list."""

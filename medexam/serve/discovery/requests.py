@@ -10,9 +10,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from medexam.model_calls import ChatMessage, is_cut
+from medexam.model_calls import ChatMessage, is_cut, put_pictures
 from medexam.model_identity import Behaviour, mean_gap
-from medexam.serve.chat_messages import OPENING, put_pictures
+from medexam.serve.chat_messages import OPENING
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
 
 LOADING = (502, 503, 504)

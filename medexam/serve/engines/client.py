@@ -7,14 +7,17 @@ the model may reason, or its template cannot be seen, they are asked on the chat
 tokens and choices, not what they mean; litellm carries every request.
 """
 
+import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
 from typing import Any
+
+import dspy
 
 from medexam.errors import (
     CallError,
@@ -26,23 +29,32 @@ from medexam.errors import (
     ServerError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut, join_thinking
+from medexam.model_calls import (
+    ChatMessage,
+    ContinuationRequest,
+    Dialogue,
+    Generation,
+    is_cut,
+    join_thinking,
+    put_pictures,
+)
 from medexam.process import background_loop
 from medexam.serve.chat_messages import (
     CLOSED,
     CLOSING,
+    OPENING,
+    TAKES_ALL,
     append,
     cut_at_stop,
     find_thinking,
     plain_text,
-    put_pictures,
     whole_reply,
 )
 from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fields, read_choice
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
-from medexam.serve.engines.litellm_calls import LIST_COST, check_ending, read_chat, read_usage
+from medexam.serve.engines.litellm_calls import LIST_COST, PASS_ON, check_ending, read_chat, read_usage
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.logprobs import read_continuations
 from medexam.serve.network.http_calls import reading_reply
@@ -58,7 +70,7 @@ _MOST_REPLIES = 32
 """The most free replies of one request: all of them wait for the longest."""
 _SHORT = 128
 """Tokens of a short reply; longer ones differ so much in length that each is asked alone."""
-_LENGTHS = ("min_tokens", "ignore_eos", "stop_token_ids")
+_LENGTHS = ("min_tokens", "ignore_eos", "stop_token_ids", "stop")
 """Fields that say how long a reply may be; a choice is as long as it is."""
 _TAIL = 24
 """Characters of a prompt that decide a choice's tokens if the opening words end with a line: more than any merge
@@ -101,7 +113,8 @@ class ClientEngine:
         which the reply fills. `has_price`: the spec says what tokens cost.
         """
         self.pool, self.model, self._record, self._identity = pool, record.model, record, pool.identity
-        self._rules, self._guided_by, self._run = record.rules, record.guided_by, background_loop().run_async
+        self._guided_by, self._network = record.guided_by, background_loop()
+        self._fit: Any = list if record.rules == TAKES_ALL else record.rules.fit
         self._tokenizer, self._renderer = tokenizer, tokenizer if record.renders else None
         self._chat_settings, self._settings = dict(fields), completion_fields(fields)
         self._room, self._opens_thinking, self._has_price = room, opens_thinking, has_price
@@ -111,8 +124,6 @@ class ClientEngine:
         self._ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = {}
         """The end of a prompt and choices -> a token of each choice; None where they are no single tokens."""
         self._enforced, self._providers = Counter[str](), Counter[str]()
-        self._fields = lru_cache(maxsize=64)(self._build_fields)
-        self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
         self.takes_seed = record.seeds
         self.supports_function_calling = bool(record.takes_tools)
         self.supports_response_schema = bool(record.takes_schema)
@@ -181,7 +192,7 @@ class ClientEngine:
 
     async def find_changes(self) -> list[str]:
         """Look again at each server, as the contract says; one that is silent shows no difference."""
-        return await self._run(self._find_changes())
+        return await self._network.run_async(self._find_changes())
 
     async def _find_changes(self) -> list[str]:
         for base, server in list(self.pool.servers.items()):
@@ -195,55 +206,52 @@ class ClientEngine:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._run(self.pool.close())
+        await self._network.run_async(self.pool.close())
 
     async def reply(self, dialogue: Dialogue) -> Generation:
         """Return the reply to one dialogue."""
+        PASS_ON.set(None if (stream := dspy.settings.send_stream) is None else _sender(stream))
         try:
-            reply = await self._run(self._answer(dialogue))
+            work, is_here = self._answer(dialogue), asyncio.get_running_loop() is self._network.loop
+            reply = await (work if is_here else self._network.run_async(work))
         except FilteredError:
             if dialogue.continuations is not None:
                 raise
             return Generation("", "content_filter", self._answerer, 0, 0)
-        self._answerer = reply.model
+        self._answerer = reply.model or self._answerer
         return reply
 
     async def _answer(self, dialogue: Dialogue) -> Generation:
-        sampling, opening, choices = dialogue.sampling, dialogue.opening, dialogue.choices
+        opening, choices = dialogue.opening, dialogue.choices
         if dialogue.continuations is not None:
             return await self._score(dialogue, dialogue.continuations)
+        fields = self._build_fields(dialogue)
         if dialogue.plain:
             if not self._record.completes:
                 raise UnsupportedFeatureError(f"{self.model} cannot continue plain text", feature="plain")
             # The tokenizer writes what opens every text.
-            fields = {**json.loads(self._fields(sampling)), "add_special_tokens": True}
-            return await self._write(plain_text(dialogue), json.dumps(fields, sort_keys=True), sampling.max_tokens)
+            return await self._write(plain_text(dialogue), {**fields, "add_special_tokens": True})
         if dialogue.turns is not None:
-            return await self._chat(dialogue.turns, self._chat_fields(dialogue))
-        messages = self._rules.fit(dialogue.messages)
+            return await self._chat(dialogue.turns, fields)
+        messages = self._fit(dialogue.messages)
         if choices is not None and (dialogue.pictures or self._renderer is None):
-            return await self._choose_in_chat(put_pictures(messages, dialogue.pictures), opening, choices, sampling)
+            return await self._choose_in_chat(put_pictures(messages, dialogue.pictures), opening, choices, fields)
         if choices is not None:
-            return await self._choose(messages, opening, choices, sampling)
+            return await self._choose(messages, opening, choices, fields)
         if dialogue.pictures and opening:
             raise UnsupportedFeatureError(
                 "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
             )
-        if opening or (self._writes_plainly and not dialogue.fields and not dialogue.pictures):
-            prompt = await self._render(messages, opening)
-            others = json.dumps(self._chat_fields(dialogue), sort_keys=True) if dialogue.fields else None
-            return await self._write(prompt, others or self._fields(sampling), sampling.max_tokens)
-        return await self._chat(put_pictures(messages, dialogue.pictures), self._chat_fields(dialogue))
+        if opening or not (dialogue.fields or dialogue.pictures or PASS_ON.get() or not self._writes_plainly):
+            return await self._write(await self._render(messages, opening), fields)
+        return await self._chat(put_pictures(messages, dialogue.pictures), fields)
 
-    def _build_fields(self, sampling: Sampling, *, choosing: bool = False) -> str:
-        """Build the fields of a completions request as JSON; those of a choice say nothing of its length."""
-        own = {name: value for name, value in self._settings.items() if not choosing or name not in _LENGTHS}
-        fields = {**(sampling.drawing() if choosing else sampling.fields()), **own}
-        return json.dumps({**self._record.neutral, **fields}, sort_keys=True)
-
-    def _chat_fields(self, dialogue: Dialogue) -> dict[str, Any]:
-        own = {**dialogue.fields, **self._settings}
-        return {**self._record.neutral, **dialogue.sampling.fields(), **own}
+    def _build_fields(self, dialogue: Dialogue) -> dict[str, Any]:
+        """Build the fields of a request to either endpoint; those of a choice name no end."""
+        fields = {**self._record.neutral, **dialogue.sampling, **dialogue.fields, **self._settings}
+        for name in _LENGTHS if dialogue.choices is not None else ():
+            fields.pop(name, None)
+        return fields
 
     async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
         """Render the prompt's text; `choosing`: something is chosen or read behind it, so no thought is left open.
@@ -256,7 +264,9 @@ class ClientEngine:
                 "serve it with vLLM, or use engine embedded",
                 feature="messages",
             )
-        return append(await self._renderer.render(messages), prefill, choosing=choosing)
+        prompt = await self._renderer.render(messages)
+        is_open = prompt.rstrip().endswith(OPENING)
+        return append(prompt, prefill, choosing=choosing) if is_open else prompt + prefill
 
     async def _score(self, dialogue: Dialogue, request: ContinuationRequest) -> Generation:
         if dialogue.pictures or dialogue.turns is not None:
@@ -266,7 +276,7 @@ class ClientEngine:
                 "the server does not tokenise, or not render its chat template exactly, so it is unknown which tokens "
                 "its log-probabilities belong to; serve the model with vLLM, or set program.chat_template to false"
             )
-        messages = self._rules.fit(dialogue.messages)
+        messages = self._fit(dialogue.messages)
         rendered = await self._render(messages, dialogue.opening, choosing=True) if request.template else None
         prompt = plain_text(dialogue) if rendered is None else rendered
         methods, alternatives = self._record.reads, self._record.echo_logprobs or 0
@@ -274,14 +284,14 @@ class ClientEngine:
         return await read_continuations(submit, tokens, methods, prompt, request, alternatives, self.model)
 
     async def _choose(
-        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], sampling: Sampling
+        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Generation:
         """Ask for a choice behind `prefill`, as the next token if each is one."""
         prompt = await self._render(messages, prefill, choosing=True)
         ids = await self._find_ids(prompt, prefill, choices) if self._guided_by == "prefill" else None
         if ids is None:
-            return await self._choose_in_chat(messages, prefill, choices, sampling)
-        body = self._choice_body(self._fields(sampling, choosing=True), ids)
+            return await self._choose_in_chat(messages, prefill, choices, fields)
+        body = json.dumps({**fields, "max_tokens": 1, "allowed_token_ids": ids}, sort_keys=True)
         generation, tokens = await self._choices.submit(body, prompt)
         self._enforced["prefill"] += 1
         by_token = dict(zip(ids, choices, strict=True))
@@ -289,12 +299,8 @@ class ClientEngine:
         by_text = {} if tokens else {choice.strip(): choice for choice in reversed(choices)}
         if (choice := by_token.get(tokens[0]) if tokens else by_text.get(generation.words.strip())) is None:
             raise ProviderError(f"the server replied {generation.words!r} instead of one of {list(choices)}")
-        reply: Generation = replace(generation, reply=choice, finish_reason="stop")
+        reply: Generation = replace(generation, text=choice, finish_reason="stop")
         return reply
-
-    # A run has as many bodies as numbers of options.
-    def _build_choice_body(self, fields: str, ids: tuple[int, ...]) -> str:
-        return json.dumps({**json.loads(fields), "max_tokens": 1, "allowed_token_ids": ids}, sort_keys=True)
 
     async def _find_ids(self, prompt: str, prefill: str, choices: tuple[str, ...]) -> tuple[int, ...] | None:
         """Find one distinct token per choice right after a prompt, in order; None unless each is a single token there.
@@ -315,23 +321,23 @@ class ClientEngine:
         return self._ids[ending, choices]
 
     async def _choose_in_chat(
-        self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], sampling: Sampling
+        self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: Mapping[str, Any]
     ) -> Generation:
         """Ask for JSON with one of the choices, behind the opening words as a message if the model takes that."""
-        record, fields = self._record, json.loads(self._fields(sampling, choosing=True))
+        record = self._record
         if record.choice_form is None:
             raise UnsupportedFeatureError(
                 f"the choices {list(choices)} are not single tokens, and nothing else holds {self.model} to them",
                 feature="config.extensions.choice",
             )
         opening = prefill if record.prefills else ""
-        reply = await self._chat(*choice_call(record, messages, opening, choices, sampling, fields))
+        reply = await self._chat(*choice_call(record, messages, opening, choices, fields))
         self._enforced[record.choice_form] += 1
         if reply.withheld:
             return reply
         if (choice := read_choice(reply, choices)) is None:
             raise ProviderError(f"the model replied {reply.words[:200]!r} instead of one of {list(choices)}")
-        return replace(reply, reply=choice, text=None, thinking=None, tool_calls=())
+        return replace(reply, text=choice, content=None, thinking=None, tool_calls=())
 
     async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> Generation:
         body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room)
@@ -392,16 +398,17 @@ class ClientEngine:
             if block is None:
                 return generation
             thinking, reply = block[0], whole_reply(text, opened=opened)
-            generation = replace(generation, reply=reply, text=None)
+            generation = replace(generation, text=reply, content=None)
         if generation.thinking_tokens or self._tokenizer is None:
             return generation
         return replace(generation, thinking_tokens=len(await self._tokenizer.tokens(thinking)))
 
-    async def _write(self, prompt: str, fields: str, max_tokens: int | None) -> Generation:
-        if max_tokens is not None and max_tokens <= _SHORT:
-            completion = await self._replies.submit(fields, prompt)
+    async def _write(self, prompt: str, fields: Mapping[str, Any]) -> Generation:
+        body = json.dumps(fields, sort_keys=True)
+        if (fields.get("max_tokens") or _SHORT + 1) <= _SHORT:
+            completion = await self._replies.submit(body, prompt)
         else:
-            (completion,) = await self._complete(fields, [prompt])
+            (completion,) = await self._complete(body, [prompt])
         generation: Generation = completion[0]
         return generation
 
@@ -425,6 +432,17 @@ class ClientEngine:
         return await self.pool.call(send, weight=len(prompts))
 
 
+def _sender(stream: Any) -> Callable[[Any], Awaitable[None]]:
+    """Return what sends chunks to `dspy.streamify`, whose loop this is."""
+    loop, predictor = asyncio.get_running_loop(), dspy.settings.caller_predict
+
+    async def send(chunk: Any) -> None:
+        chunk.predict_id = None if predictor is None else id(predictor)
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(stream.send(chunk), loop))
+
+    return send
+
+
 def fit_fields(record: Capabilities, fields: Mapping[str, Any], room: int) -> dict[str, Any]:
     """Return the fields of a chat request without those that the model does not take, and with room to think."""
     support = {"seed": record.seeds, "stop": record.stops}
@@ -437,7 +455,6 @@ def choice_call(
     messages: Sequence[Mapping[str, Any]],
     opening: str,
     choices: Sequence[str],
-    sampling: Sampling,
     fields: Mapping[str, Any],
 ) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
     """Return the messages and fields of a chat request whose reply is JSON with one of the choices."""
@@ -447,7 +464,7 @@ def choice_call(
         # The provider may take it all the same, in its own words.
         form["allowed_openai_params"] = ["response_format"]
     turns = [*messages, *([{"role": "assistant", "content": opening}] if opening.strip() else [])]
-    return turns, {**fields, "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS, **form}
+    return turns, {**fields, "max_tokens": (fields.get("max_tokens") or 0) + SCHEMA_TOKENS, **form}
 
 
 def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
@@ -455,8 +472,8 @@ def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation
     if not stopped:
         return generation
     thinking = generation.thinking
-    reply, text_alone = (text, None) if thinking is None else (join_thinking(thinking, text), text)
-    return replace(generation, reply=reply, text=text_alone, finish_reason="stop")
+    reply, content = (text, None) if thinking is None else (join_thinking(thinking, text), text)
+    return replace(generation, text=reply, content=content, finish_reason="stop")
 
 
 def _read_completions(

@@ -15,7 +15,7 @@ from dspy.lm15 import request_from_openai_chat
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import build_request, read_generation
 from medexam.errors import AnswerFormatError, EngineError
-from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
@@ -79,7 +79,7 @@ class LookedAtModel:
         unseen = describe_dspy_model(self._lm).identity
         if type(self._lm) is not dspy.LM:
             return unseen
-        dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
+        dialogue = Dialogue(DIALOGUE, "", {"temperature": 0.0, "max_tokens": HOSTED_TOKENS})
         try:
             request = build_request(unseen.name, dialogue)
             with dspy.context(**_UNHEARD), ThreadPoolExecutor(2) as threads:
@@ -120,8 +120,7 @@ class DSPyModelEngine(LookedAtModel):
 
     async def reply(self, dialogue: Dialogue) -> Generation:
         """Return the reply to one dialogue; the model's settings hold where it says nothing."""
-        fields = dialogue.sampling.fields()
-        fields |= dict.fromkeys(LIMITS) if "max_tokens" in fields else {}
+        fields = {*dialogue.sampling, *(LIMITS if "max_tokens" in dialogue.sampling else ())}
         own = {name: value for name, value in self._settings.items() if name not in fields}
         request = build_request(self._lm.model, dialogue.with_fields({**own, **dialogue.fields}))
         with dspy.context(**_UNHEARD):

@@ -120,8 +120,8 @@ class EmbeddedEngine:
         model, choices, continuations = self._model, dialogue.choices, dialogue.continuations
         features = {
             **dialogue.fields,
-            "frequency_penalty": dialogue.sampling.frequency_penalty,
-            "presence_penalty": dialogue.sampling.presence_penalty,
+            "frequency_penalty": dialogue.sampling.get("frequency_penalty"),
+            "presence_penalty": dialogue.sampling.get("presence_penalty"),
             "calls of tools, nor pictures": dialogue.turns or dialogue.pictures,
         }
         if unsupported := next((feature for feature, setting in features.items() if setting), None):

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -23,7 +23,7 @@ from dspy.lm15 import response_from_openai_chat
 
 from medexam.dspy_internals import read_litellm_error
 from medexam.dspy_requests import read_generation
-from medexam.errors import AuthError, CallError, CallTimeoutError, ServerError, TransportError
+from medexam.errors import AuthError, CallError, CallTimeoutError, ProviderError, ServerError, TransportError
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.process import background_loop
@@ -53,6 +53,10 @@ _UNTOLD = dict.fromkeys(("token_ids", "prompt_token_ids", "logprobs"))
 """Fields of a choice that litellm and its callbacks do not get, since they are large."""
 _OUTCOMES: ContextVar[list[Any] | None] = ContextVar("outcomes", default=None)
 """What came of the requests of a call; None outside of any."""
+
+
+PASS_ON: ContextVar[Callable[[Any], Awaitable[None]] | None] = ContextVar("pass_on", default=None)
+"""Takes each chunk of the replies, which are asked for as streams then; None: nobody does."""
 
 
 async def keep_reply(outcome: Any) -> None:
@@ -151,7 +155,7 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
     are read as they came.
     """
     raw: Any = None
-    replies, streams = list[Any](), bool(fields.get("stream"))
+    replies, chunks, streams = list[Any](), list[Any](), bool(fields.get("stream"))
     token = _OUTCOMES.set(replies)
     try:
         async with asyncio.timeout(timeout_s):
@@ -162,8 +166,15 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
             call = {"model": model, **headers, **fields, **_ONE_ATTEMPT, "timeout": timeout_s}
             raw = await getattr(litellm, function)(**call)
             if streams:
-                raw = litellm.stream_chunk_builder([chunk async for chunk in raw])
+                async for chunk in raw:
+                    chunks.append(chunk)
+                    if pass_on := PASS_ON.get():
+                        await pass_on(chunk)
+                raw = litellm.stream_chunk_builder(chunks)
     except Exception as error:
+        if chunks and PASS_ON.get():
+            # Asked again, it would be passed on twice.
+            raise ProviderError(f"the stream broke off: {error}") from error
         # What came of our own connections counts, whatever litellm makes of it.
         outcome = replies[-1] if own and replies and not isinstance(error, TimeoutError) else None
         if isinstance(outcome, CallError):

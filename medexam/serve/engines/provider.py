@@ -26,7 +26,7 @@ from medexam.errors import (
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
-from medexam.model_calls import ChatMessage, Generation, Sampling
+from medexam.model_calls import ChatMessage, Generation, read_sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
@@ -294,11 +294,11 @@ class ProviderProbe:
         raise EngineError(f"{model} refuses {keys}: {_cite(refusal)}") from refusal
 
     async def _find_choice_form(self) -> None:
-        sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
+        sampling = read_sampling({"max_tokens": self._budget, "temperature": self._temperature})
 
         async def ask(form: ChoiceForm, opening: str) -> Generation | None:
             record = self.record.model_copy(update={"choice_form": form})
-            messages, fields = choice_call(record, [_HELLO], opening, IMPOSSIBLE, sampling, sampling.drawing())
+            messages, fields = choice_call(record, [_HELLO], opening, IMPOSSIBLE, sampling)
             if (reply := await self._try({"messages": messages, **fields}, _REFUSALS)) is None:
                 self._note(refusals={**self.record.refusals, form: _cite(self._refusal)})
             return reply
@@ -316,7 +316,7 @@ class ProviderProbe:
         if first is not None and second is not None:
             replies = [generation.words or generation.thinking or "" for generation in (first, second)]
             self._note(behaviour=Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None))
-            self._name = first.model
+            self._name = first.model or self._name
         return self.record.identity.model_copy(update={"name": self._name})
 
     async def _find_rules(self) -> None:

@@ -115,7 +115,7 @@ class ScriptedEngine:
             raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
         if dialogue.continuations is not None:
             return _read(dialogue.continuations, reply)
-        text, stopped = cut_at_stop(reply.text.removeprefix(dialogue.opening), dialogue.sampling.stop)
+        text, stopped = cut_at_stop(reply.text.removeprefix(dialogue.opening), dialogue.sampling.get("stop") or ())
         if dialogue.choices:
             # The longest choice that the text begins with, else the first one.
             matches = (choice for choice in dialogue.choices if text.strip().startswith(choice.strip()))

@@ -7,7 +7,7 @@ padded batch; this module adds a random stream for each, and cuts it at stop str
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from medexam.errors import ContextLengthError, InvalidRequestError
-from medexam.model_calls import ContinuationRequest, Generation, Sampling
+from medexam.model_calls import ContinuationRequest, Generation
 from medexam.serve.chat_messages import cut_at_stop, find_thinking, is_open, whole_reply
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.logprobs import Candidates, TokenPath, build_logprobs, choose_method, common_opening, split_tokens
@@ -32,7 +32,7 @@ class Job:
     """Takes the next token's scores at each point, or the tokens behind each row."""
     points: Sequence[tuple[int, int]] = ()
     """Row and column of each place at which scores are read."""
-    sampling: Sampling | None = None
+    sampling: Mapping[str, Any] | None = None
     """How the tokens behind each row are written; None: scores are read."""
     budget: int = 0
     """Tokens that a reply may have, its end token included."""
@@ -43,9 +43,9 @@ class Job:
         return max(map(len, self.rows), default=0) + self.budget
 
     @property
-    def group(self) -> Hashable:
+    def group(self) -> tuple[Any, ...] | None:
         """What all jobs of a batch share."""
-        return self.sampling and self.sampling.changed(max_tokens=None, seed=None, stop=())
+        return None if self.sampling is None else tuple(map(self.sampling.get, ("temperature", "top_p", "top_k")))
 
 
 def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[list[Any]], Generation]) -> Job:
@@ -58,7 +58,7 @@ def _read(candidates: Candidates, forks: Iterable[TokenPath], finish: Callable[[
     return Job([[*candidates.prompt, *path] for path in paths], finish, list(zip(rows, columns, strict=True)))
 
 
-def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: Sampling) -> Job:
+def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: Mapping[str, Any]) -> Job:
     """Choose among strings behind a text, by the probabilities of a grammar that allows nothing else.
 
     Where paths part, each branch has its token's probability, and a choice that is complete there has what the branches
@@ -86,9 +86,9 @@ def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: 
             for index, path in enumerate(paths):
                 if path[: len(place)] == place:
                     scores[index] += values[path[len(place)] if len(path) > len(place) else None] - log_sum
-        noisy = scores[None] / (sampling.temperature or 1)
-        if sampling.temperature:
-            noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.seed, prompt, "cpu")])
+        noisy = scores[None] / (sampling.get("temperature") or 1)
+        if sampling.get("temperature"):
+            noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.get("seed"), prompt, "cpu")])
         index = int(noisy.argmax())
         return Generation(choices[index], "stop", model.label, len(prompt), len(paths[index]))
 
@@ -116,15 +116,15 @@ def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> J
     return _read(candidates, candidates.forks, finish)
 
 
-def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bool) -> Job:
+def write_reply(model: LocalModel, text: str, sampling: Mapping[str, Any], *, special: bool) -> Job:
     """Continue a text, before which stand the tokens that open every text if `special`."""
     prompt = model.encode([text], special=special)[0]
-    room = _count_room(model, len(prompt), sampling.max_tokens or 1)
-    budget = sampling.max_tokens or _DEFAULT_BUDGET
+    most = sampling.get("max_tokens")
+    room, budget = _count_room(model, len(prompt), most or 1), most or _DEFAULT_BUDGET
     budget, opened = min(budget, room or budget), is_open(text)
 
     def finish(written: list[list[int]]) -> Generation:
-        return _to_reply(model, prompt, written[0][:budget], sampling.stop, opened)
+        return _to_reply(model, prompt, written[0][:budget], sampling.get("stop") or (), opened)
 
     return Job([prompt], finish, sampling=sampling, budget=budget)
 
@@ -141,15 +141,14 @@ def answer(model: LocalModel, jobs: Sequence[Job]) -> list[Generation]:
         # In 32 bits one after the other: all of them at once would fill the memory.
         return [job.finish([next(logits).float() for _ in job.points]) for job in jobs]
     steps = list[Any]()
-    if sampling.temperature:
-        steps.append(TemperatureLogitsWarper(sampling.temperature))
+    if temperature := sampling.get("temperature"):
+        steps.append(TemperatureLogitsWarper(temperature))
         # `min_p` before the others, as vLLM does.
         steps += [MinPLogitsWarper(model.min_p)] if model.min_p else []
-        steps += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
-        steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p is not None and sampling.top_p < 1 else []
-        streams = [
-            _random_stream(job.sampling and job.sampling.seed, row, model.device) for job in jobs for row in job.rows
-        ]
+        steps += [TopKLogitsWarper(top_k)] if (top_k := sampling.get("top_k")) else []
+        steps += [TopPLogitsWarper(top_p)] if (top_p := sampling.get("top_p", 1)) < 1 else []
+        seeds = [((job.sampling or {}).get("seed"), row) for job in jobs for row in job.rows]
+        streams = [_random_stream(seed, row, model.device) for seed, row in seeds]
         steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
     sequences = iter(model.generate(rows, max(job.budget for job in jobs), steps))
     return [job.finish([next(sequences) for _ in job.rows]) for job in jobs]

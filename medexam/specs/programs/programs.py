@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
@@ -31,8 +31,10 @@ ADAPTERS = "medexam.adapters"
 """The entry point group of short names for adapters."""
 _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
 _OWN_ADAPTER = part_of(ADAPTERS, Literal["chat", "json", "xml"])
-_BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"}
-_BY_CONTENT |= {"reading", "retriever", "query_language", "reader", "revision"}
+_BY_CONTENT = {
+    *("name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"),
+    *("reading", "retriever", "query_language", "reader", "revision", "timeout_s"),
+}
 """Fields of which a run's identity holds the content, or nothing."""
 _NAMES = {"kind", "by", "combine", "adapter"}
 """Fields that may name the user's own code, whose source an identity holds."""
@@ -68,8 +70,7 @@ class ProgramSpec(Spec):
     def label(self) -> str:
         """Short name for tables and folders."""
         label = self.template.get("label", "").format_map(dict(self))
-        name = getattr(self, "name", None) or label or self.kind
-        return "-".join([name, *self.label_words])
+        return "-".join([getattr(self, "name", None) or label or self.kind, *self.label_words])
 
     @property
     def label_words(self) -> list[str]:
@@ -89,14 +90,12 @@ class ProgramSpec(Spec):
     @property
     def loads(self) -> Path | None:
         """The optimized program whose instructions and demonstrations replace its own; None: it asks in its own."""
-        path: Path | None = getattr(self, "load", None)
-        return path
+        return getattr(self, "load", None)
 
     @property
     def read_as(self) -> Reading:
         """How its replies are read where they are scored."""
-        reading: Reading = getattr(self, "reading", "strict")
-        return reading
+        return getattr(self, "reading", "strict")
 
     def budget(self, of_model: int | None) -> Any:  # noqa: ARG002
         """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
@@ -183,6 +182,8 @@ class OwnSpec(ModuleSpec):
     """Look up the same question in this language, found by its key; None: the language that is asked."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
+    timeout_s: PositiveFloat | None = None
+    """Seconds after which a question fails, so that the next run asks it again; None waits for ever."""
     plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
 

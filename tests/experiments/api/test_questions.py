@@ -98,9 +98,9 @@ def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other() -> None
     lm("Which mineral?")
     asyncio.run(lm.acall("Which vitamin?"))
     lm.copy(rollout_id=4)("Which vitamin?")
-    assert [one.sampling.seed for one in engine.dialogues] == [11, 12, 13, 11, 14, 15]
+    assert [one.sampling["seed"] for one in engine.dialogues] == [11, 12, 13, 11, 14, 15]
     engine.dialogues.clear()
     for _ in range(3):
         lm("Which vitamin?", temperature=0.0)
         medexam.lm(LAST_MADE, temperature=0.7, seed=11)("Which vitamin?")
-    assert [one.sampling.seed for one in engine.dialogues] == [11] * 6
+    assert [one.sampling["seed"] for one in engine.dialogues] == [11] * 6

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import medexam
-from medexam.model_calls import Dialogue
+from medexam.model_calls import SAMPLED, Dialogue
 from medexam.serve import ScriptedEngine
 from scripted_engines import LAST_MADE, MADE
 from table_cases import read_cases
@@ -50,9 +50,8 @@ def keep_request(dialogue: Dialogue) -> str:
     """Return what a model is sent."""
     read = dialogue.continuations.model_dump(mode="json") if dialogue.continuations else None
     words = [dialogue.messages, dialogue.opening, dialogue.choices, read, dict(dialogue.fields)]
-    return json.dumps(
-        [words, {name: value for name, value in dialogue.sampling._asdict().items() if value is not None}]
-    )
+    written = {"stop": [], **dialogue.sampling}
+    return json.dumps([words, {name: written[name] for name in SAMPLED if name in written}])
 
 
 def call_of(dialogue: Dialogue) -> str:
@@ -62,7 +61,7 @@ def call_of(dialogue: Dialogue) -> str:
     plain = dialogue.plain or (read is not None and not read.template)
     words = "".join(turn["content"] for turn in turns) if plain else turns
     weighed = None if read is None else read.texts
-    return json.dumps([words, dialogue.choices, weighed, sampling.fields()])
+    return json.dumps([words, dialogue.choices, weighed, sampling])
 
 
 def keep(prediction: medexam.Prediction) -> str:

@@ -6,7 +6,6 @@ import pytest
 
 import medexam
 from medexam.errors import EndpointUnreachableError, RunFolderError
-from medexam.model_calls import Sampling
 from medexam.programs import EngineLM
 from medexam.serve import ScriptedEngine
 from scripted_engines import LAST_MADE, MADE
@@ -165,8 +164,8 @@ def test_a_prompt_that_is_too_long_is_unanswered_and_a_failure_is_pending(ask, s
 
 @pytest.mark.parametrize("name", ["openai/gpt-5", "openai/o3-mini", "openai/gpt-4o"])
 def test_no_name_of_a_model_changes_its_settings(name) -> None:
-    sampling = Sampling.of(EngineLM(ScriptedEngine({}), name, temperature=0.5, max_tokens=2048, seed=3).kwargs)
-    assert (sampling.max_tokens, sampling.temperature, sampling.seed) == (2048, 0.5, 3)
+    settings = EngineLM(ScriptedEngine({}), name, temperature=0.5, max_tokens=2048, seed=3).kwargs
+    assert (settings["max_tokens"], settings["temperature"], settings["seed"]) == (2048, 0.5, 3)
 
 
 def test_as_many_questions_are_in_flight_as_the_engine_takes(ask, spec) -> None:

@@ -72,7 +72,7 @@ async def test_a_server_that_comes_back_as_another_ends_the_run() -> None:
 async def test_a_server_that_comes_back_as_it_was_goes_on(garbles: int) -> None:
     with serving(Swapped(then=0.0, garbles=garbles)) as wire:
         async with reaching(wire) as engine:
-            assert (await reply(engine, ASKED)).reply == "hello"
+            assert (await reply(engine, ASKED)).text == "hello"
             assert (wire.lost, wire.garbles) == (True, 0)
 
 

@@ -67,7 +67,7 @@ class Reference:
             written: list[int] = self.model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=dialogue.sampling.max_tokens,
+                max_new_tokens=dialogue.sampling["max_tokens"],
                 do_sample=False,
                 eos_token_id=2,
                 pad_token_id=2,
@@ -106,7 +106,7 @@ def test_a_choice_is_the_likeliest_next_token(pair) -> None:
         tokens = [reference.token(digit) for digit in DIGITS]
         for one, answer in zip(asked, together(engine, asked), strict=True):
             logprobs = reference.next_logprobs(reference.render(one._replace(opening=opening and "{Answer: ")))
-            assert answer.reply == choices[int(logprobs[tokens].argmax())]
+            assert answer.text == choices[int(logprobs[tokens].argmax())]
 
 
 def test_replies_of_a_batch_are_those_of_each_prompt_alone(pair) -> None:
@@ -115,7 +115,7 @@ def test_replies_of_a_batch_are_those_of_each_prompt_alone(pair) -> None:
     asked = [ask(stem, system=SYSTEM, max_tokens=1 + 5 * n % 14) for n, stem in enumerate(STEMS)]
     for dialogue, answer in zip(asked, together(engine, asked), strict=True):
         written = reference.greedy(dialogue)
-        assert answer.reply == reference.tokenizer.decode(written, skip_special_tokens=True)
+        assert answer.text == reference.tokenizer.decode(written, skip_special_tokens=True)
         assert answer.prompt_tokens == reference.encode(reference.render(dialogue)).shape[1]
         assert answer.completion_tokens == len(written)
         assert answer.finish_reason == ("stop" if written[-1] == 2 else "length")
@@ -131,16 +131,16 @@ def test_log_probabilities_are_those_of_transformers(template: bool, pair) -> No
         wanted = ContinuationRequest(texts=texts, template=template)
         asked.append(ask(prompt, more={"continuations": wanted}))
     for (prompt, texts), dialogue, answer in zip(cases, asked, together(engine, asked), strict=True):
-        assert answer.reading.read_by == "echo"
+        assert answer.logprobs.read_by == "echo"
         read = reference.render(dialogue) if template else prompt
-        for text, continuation in zip(texts, answer.reading.continuations, strict=True):
+        for text, continuation in zip(texts, answer.logprobs.continuations, strict=True):
             assert list(continuation.logprobs) == pytest.approx(reference.continuation(read, text), abs=NATS)
 
 
 def test_labels_are_read_at_one_place_and_their_mass_is_whole(tiny_engine, tiny) -> None:
     prompt = "Which organ makes insulin?\n1. The liver.\n2. The pancreas.\nAnswer:"
     asked = ask(prompt, more={"continuations": ContinuationRequest(texts=(" 1", " 2"), given_opening=True)})
-    reading = reply_blocking(tiny_engine, asked).reading
+    reading = reply_blocking(tiny_engine, asked).logprobs
     logprobs = tiny.next_logprobs(prompt + " ")
     expected = [logprobs[tiny.token(digit)].item() for digit in "12"]
     assert reading.read_by == "label"
@@ -158,10 +158,10 @@ def test_choices_that_share_their_first_token_are_drawn_by_their_probability(tin
         first[one] * (1 - second[zero] - second[two]), first[one] * second[zero], first[one] * second[two], first[two]
     ])  # fmt: skip
     shares /= first[one] + first[two]
-    assert reply_blocking(tiny_engine, asked).reply == asked.choices[int(shares.argmax())]
+    assert reply_blocking(tiny_engine, asked).text == asked.choices[int(shares.argmax())]
     draws = 600
-    drawn = [one.reply for one in together(tiny_engine, [
-        asked._replace(sampling=asked.sampling._replace(temperature=1.0, seed=seed)) for seed in range(draws)
+    drawn = [one.text for one in together(tiny_engine, [
+        asked._replace(sampling={**asked.sampling, "temperature": 1.0, "seed": seed}) for seed in range(draws)
     ])]  # fmt: skip
     for choice, share in zip(asked.choices, shares.tolist(), strict=True):
         assert drawn.count(choice) / draws == pytest.approx(share, abs=4 * (0.25 / draws) ** 0.5)
@@ -170,18 +170,18 @@ def test_choices_that_share_their_first_token_are_drawn_by_their_probability(tin
 def test_stop_strings_end_the_reply_and_are_looked_for_in_the_reply_only(smollm2_engine) -> None:
     capital = "What is the capital of France?"
     free = reply_blocking(smollm2_engine, ask(capital, max_tokens=12))
-    assert (free.reply, free.finish_reason) == ("The capital of France is Paris.", "stop")
+    assert (free.text, free.finish_reason) == ("The capital of France is Paris.", "stop")
     cut = reply_blocking(smollm2_engine, ask(capital, max_tokens=12, stop=(" is", "Rome")))
-    assert (cut.reply, cut.finish_reason, cut.completion_tokens) == ("The capital of France", "stop", 5)
+    assert (cut.text, cut.finish_reason, cut.completion_tokens) == ("The capital of France", "stop", 5)
     opened = ask(capital, opening="The capital of France is", max_tokens=3, stop=("is Paris",))
-    assert reply_blocking(smollm2_engine, opened).reply.startswith(" Paris")
+    assert reply_blocking(smollm2_engine, opened).text.startswith(" Paris")
 
 
 def test_what_is_drawn_depends_on_seed_and_prompt_and_not_on_the_batch(tiny_engine) -> None:
     drawn = {"temperature": 1.0, "top_p": 0.95, "max_tokens": 8, "stop": ("at",)}
     asked = [ask(text, seed=seed, **drawn) for text in ("Sing!", "Dance for a while, please!") for seed in (1, 2)]
-    alone = [reply_blocking(tiny_engine, one).reply for one in asked]
-    assert [one.reply for one in together(tiny_engine, asked)] == alone
+    alone = [reply_blocking(tiny_engine, one).text for one in asked]
+    assert [one.text for one in together(tiny_engine, asked)] == alone
     assert len(set(alone)) == 4
     assert not [text for text in alone if "at" in text]
 
@@ -206,7 +206,7 @@ def test_a_bad_request_or_one_given_up_does_not_touch_its_neighbours(tiny_engine
         return await asked
 
     choice, story, long, unsupported = asyncio.run(run())
-    assert (choice.reply in DIGITS, story.completion_tokens) == (True, 40)
+    assert (choice.text in DIGITS, story.completion_tokens) == (True, 40)
     assert isinstance(long, ContextLengthError)
     assert isinstance(unsupported, UnsupportedFeatureError)
 

@@ -16,7 +16,7 @@ CHOICE = ask(system="Be", opening="{Answer: ", choices=["1", "2", "3", "4"])
 async def test_a_choice_is_held_by_the_schema_that_the_server_takes(server: dict, name: str, form: str) -> None:
     with serving(wire_of(server)) as wire:
         async with reaching(wire, engine="litellm", name=name, needs=GUIDED) as engine:
-            assert (await reply(engine, CHOICE)).reply == "4"
+            assert (await reply(engine, CHOICE)).text == "4"
             assert engine.info().guided_by == "structured_outputs"
     (body,) = wire.bodies(CHAT)
     assert form in body["response_format"]
@@ -26,7 +26,7 @@ async def test_a_choice_is_held_by_the_schema_that_the_server_takes(server: dict
 async def test_free_replies_arrive_and_opening_words_are_refused() -> None:
     with serving(Wire(tokenize=False)) as wire:
         async with reaching(wire, engine="litellm") as engine:
-            assert (await reply(engine, ask())).reply == "hello"
+            assert (await reply(engine, ask())).text == "hello"
             with pytest.raises(UnsupportedFeatureError, match="continue given words"):
                 await reply(engine, ask(opening="{Answer: "))
 
@@ -35,5 +35,5 @@ async def test_the_usual_key_is_not_sent_to_another_endpoint(monkeypatch: pytest
     monkeypatch.setenv("OPENAI_API_KEY", "mine")
     with serving(Wire(key="EMPTY")) as wire:
         async with reaching(wire, engine="litellm") as engine:
-            assert (await reply(engine, ask())).reply == "hello"
+            assert (await reply(engine, ask())).text == "hello"
     assert set(wire.keys) == {"Bearer EMPTY"}

@@ -36,7 +36,7 @@ async def ask_once(wire: Wire, dialogue: Dialogue, needs: EngineNeeds = LOOKING)
 async def test_a_request_is_the_one_of_the_providers_client() -> None:
     with serving(Wire(sight="reads")) as wire:
         answer = await ask_once(wire, SEEN)
-    assert answer.reply == "hello"
+    assert answer.text == "hello"
     (body,) = wire.bodies(CHAT)
     # What the client leaves to the server, which may have values of its own.
     assert body.keys() >= NEUTRAL.keys()
@@ -50,7 +50,7 @@ async def test_a_request_is_the_one_of_the_providers_client() -> None:
 
 async def test_a_guided_answer_is_asked_with_the_picture() -> None:
     with serving(Wire(sight="reads")) as wire:
-        assert (await ask_once(wire, CHOICE, GUIDED)).reply == "2"
+        assert (await ask_once(wire, CHOICE, GUIDED)).text == "2"
         body = wire.bodies(CHAT)[-1]
     assert body["messages"][-1]["content"][0] == {"type": "image_url", "image_url": {"url": PICTURE}}
     assert body["response_format"]["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["1", "2"]

@@ -68,7 +68,7 @@ async def test_thinking_is_found_where_a_server_left_it_and_counted(
     with serving(Thinking()) as wire:
         async with reaching(wire) as engine:
             answer = await reply(engine, ask())
-    assert (answer.reply, answer.words) == (whole, whole if words is None else words)
+    assert (answer.text, answer.words) == (whole, whole if words is None else words)
     assert answer.thinking_tokens == (None if whole == words else len("it is 2")), "its tokens are letters"
 
 
@@ -78,7 +78,7 @@ async def test_the_embedded_engine_tells_thinking_apart_and_counts_it(thinking_m
     closed = reply_blocking(engine, ask(opening="<think>\nIt is 2.\n</think>\n\n{Answer: ", max_tokens=10))
     await engine.aclose()
     assert (cut.finish_reason, cut.thinking_tokens) == ("length", 10)
-    assert cut.reply.startswith("<think>")
+    assert cut.text.startswith("<think>")
     assert closed.thinking_tokens is None
 
 

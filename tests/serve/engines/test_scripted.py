@@ -22,7 +22,7 @@ TABLE = {
 async def test_replies(words, settings, text, finish_reason) -> None:
     engine, asked = ScriptedEngine(TABLE), ask(words, **settings)
     answer = await reply(engine, asked)
-    assert (answer.reply, answer.finish_reason) == (text, finish_reason)
+    assert (answer.text, answer.finish_reason) == (text, finish_reason)
     assert reply_blocking(engine, asked) == answer
     assert engine.dialogues == [asked, asked]
 
@@ -31,7 +31,7 @@ async def test_from_a_file(tmp_path) -> None:
     path = tmp_path / "replies.yaml"
     path.write_text('France: Paris\n"*": {text: "No", finish_reason: length}\n', encoding="utf-8")
     engine = await build_engine(ModelSpec(engine="scripted", path=path), EngineNeeds(guided=True))
-    assert (await reply(engine, ask("France?"))).reply == "Paris"
+    assert (await reply(engine, ask("France?"))).text == "Paris"
     assert engine.info().revision
     await engine.aclose()
 
@@ -48,7 +48,7 @@ async def test_replies_come_in_turn_and_neither_failures_nor_waits_make_another_
             reply_blocking(engine, ask("Why?"))
         begun = time.monotonic()
         answer = asks(engine, ask("Why?"))
-        assert (answer if asks is reply_blocking else await answer).reply == "Yes"
+        assert (answer if asks is reply_blocking else await answer).text == "Yes"
         assert time.monotonic() - begun >= 0.01
     path.write_text('"*": "Yes"')
     assert ScriptedEngine.from_file(path).info().revision == engine.info().revision

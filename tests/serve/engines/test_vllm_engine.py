@@ -57,7 +57,7 @@ async def test_choices_travel_together_as_next_tokens_and_each_finds_its_questio
         async with reaching(wire, needs=GUIDED) as engine:
             answers = await replies(engine, [choose(*one) for one in asked])
             info = engine.info()
-    assert [answer.reply for answer in answers] == [chosen(*one) for one in asked]
+    assert [answer.text for answer in answers] == [chosen(*one) for one in asked]
     assert all(answer.finish_reason == "stop" for answer in answers)
     # A server that gives no token ids counts all prompts of a request together.
     assert not token_ids or [one.prompt_tokens for one in answers] == [len(prompt_of(text)) for text, _ in asked]
@@ -84,7 +84,7 @@ async def test_a_schema_stands_in_where_next_tokens_cannot(wire: Wire, choices: 
         async with reaching(wire, needs=GUIDED) as engine:
             answer = await reply(engine, choose(choices=choices))
             assert engine.info().guided_by == "structured_outputs"
-    assert (answer.reply in choices, answer.finish_reason) == (True, "stop")
+    assert (answer.text in choices, answer.finish_reason) == (True, "stop")
 
 
 ZERO_SHOT = ask(turns=[{"role": role, "content": text} for role, text in (("system", ""), *[("user", "U")] * 2)])
@@ -126,7 +126,7 @@ async def test_a_base_model_continues_plain_text_and_is_asked_no_dialogue() -> N
     assert {(*body["stop"], body["add_special_tokens"], body["max_tokens"]) for body in bodies} == {
         ("\nSpanish:", True, 8)
     }
-    assert [answer.reply for answer in answers] == ["x", "x"]
+    assert [answer.text for answer in answers] == ["x", "x"]
 
 
 async def test_free_replies_use_the_chat_endpoint_and_keep_reasoning_apart() -> None:
@@ -134,7 +134,7 @@ async def test_free_replies_use_the_chat_endpoint_and_keep_reasoning_apart() -> 
         async with reaching(wire) as engine:
             answer = await reply(engine, FREE)
     assert (answer.words, answer.thinking) == ("hello", "Let me see.")
-    assert answer.reply == "<think>\nLet me see.\n</think>\n\nhello"
+    assert answer.text == "<think>\nLet me see.\n</think>\n\nhello"
     (body,) = wire.bodies(CHAT)
     assert (body["temperature"], body["model"]) == (0, "tiny")
     assert body["max_tokens"] == 8 + 4096 // 2, "a model that thinks unasked has room for it"
@@ -144,7 +144,7 @@ async def test_a_free_reply_goes_on_from_opening_words_exactly() -> None:
     with serving(Wire()) as wire:
         async with reaching(wire) as engine:
             answer = await reply(engine, ask(system="Be", opening="{Answer: "))
-    assert (answer.reply, answer.finish_reason) == ("x", "length")
+    assert (answer.text, answer.finish_reason) == ("x", "length")
     assert wire.bodies(COMPLETIONS)[-1]["prompt"] == prompt_of("Which?")
 
 
@@ -156,7 +156,7 @@ async def test_one_prompt_that_is_too_long_does_not_spoil_the_others() -> None:
     assert isinstance(second, ContextLengthError)
     assert isinstance(first, Generation)
     assert isinstance(third, Generation)
-    assert [first.reply, third.reply] == [chosen("short"), chosen("brief")]
+    assert [first.text, third.text] == [chosen("short"), chosen("brief")]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ async def test_a_fault_that_passes_costs_no_answer() -> None:
         async with reaching(wire, needs=GUIDED) as engine:
             wire.refusals = 3
             answers = await replies(engine, list(map(choose, texts)))
-    assert [answer.reply for answer in answers] == list(map(chosen, texts))
+    assert [answer.text for answer in answers] == list(map(chosen, texts))
 
 
 async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
@@ -227,5 +227,5 @@ async def test_behind_a_gateway_that_drops_lists_each_prompt_has_a_request() -> 
     texts = ["x" * n for n in (1, 2, 3)]
     with serving(Wire(lists=False)) as wire:
         async with reaching(wire, needs=GUIDED) as engine:
-            assert [one.reply for one in await replies(engine, [*map(choose, texts)])] == [*map(chosen, texts)]
+            assert [one.text for one in await replies(engine, [*map(choose, texts)])] == [*map(chosen, texts)]
     assert len(wire.bodies(COMPLETIONS)) == 3

@@ -19,7 +19,7 @@ BLOCK = 16
 
 async def read(engine: Any, prompt: str, texts: tuple[str, ...], **options: Any) -> ContinuationLogprobs:
     asked = ContinuationRequest(texts=texts, **options)
-    found = (await reply(engine, ask(prompt, more={"continuations": asked}))).reading
+    found = (await reply(engine, ask(prompt, more={"continuations": asked}))).logprobs
     assert found is not None
     return found
 

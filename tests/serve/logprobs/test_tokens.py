@@ -71,7 +71,7 @@ def test_what_has_no_continuation_is_refused(prompt, whole, said) -> None:
 def read(logprobs: list[list[float]], texts: tuple[str, ...]) -> ContinuationLogprobs:
     """What an engine makes of these log-probabilities."""
     engine = ScriptedEngine({"*": {"logprobs": logprobs}})
-    found = reply_blocking(engine, ask(more={"continuations": ContinuationRequest(texts=texts)})).reading
+    found = reply_blocking(engine, ask(more={"continuations": ContinuationRequest(texts=texts)})).logprobs
     assert found is not None
     return found
 

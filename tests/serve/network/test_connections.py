@@ -57,7 +57,7 @@ async def test_a_server_of_a_private_authority(tls: ssl.SSLContext, bundle: Path
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     with serving(Wire(key=KEY), tls) as wire:
         async with reaching(wire, api_key_env="MY_KEY") as engine:
-            assert (await reply(engine, HELLO)).reply
+            assert (await reply(engine, HELLO)).text
     assert wire.address.startswith("https://")
     assert set(wire.keys) == {f"Bearer {KEY}"}
 
@@ -160,7 +160,7 @@ async def test_a_server_on_this_machine_is_asked_without_the_proxy(name: str, mo
         use_proxy(monkeypatch, proxy)
         wire.address = wire.address.replace("127.0.0.1", name)
         async with reaching(wire) as engine:
-            assert (await reply(engine, HELLO)).reply == "hello"
+            assert (await reply(engine, HELLO)).text == "hello"
     assert proxy.requests == []
 
 

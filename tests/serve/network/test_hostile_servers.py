@@ -65,7 +65,7 @@ async def test_a_reply_that_was_broken_off_is_a_fault(how: str, asked) -> None:
 )
 async def test_a_reply_ends_as_the_server_says(how: str, reply: str, ending: Ending, written: str) -> None:
     found = await answer(how)
-    assert (found.reply, found.ending, found.finish_reason) == (reply, ending, written)
+    assert (found.text, found.ending, found.finish_reason) == (reply, ending, written)
     assert found.withheld is (ending in (Ending.REFUSED, Ending.FILTERED))
 
 
@@ -78,9 +78,9 @@ async def test_texts_and_token_ids_of_another_type_are_a_fault_in_one_line(how: 
 @pytest.mark.parametrize("how", ["large usage", "negative usage"])
 async def test_a_reply_is_kept_without_numbers_that_cannot_be(how: str) -> None:
     found = await answer(how)
-    assert (found.reply, found.prompt_tokens, found.completion_tokens) == ("hello", None, None)
+    assert (found.text, found.prompt_tokens, found.completion_tokens) == ("hello", None, None)
 
 
 async def test_half_a_surrogate_pair_is_kept_as_its_escape() -> None:
-    assert (await answer("surrogate")).reply == "{Answer: 1} \\ud800 \x1b[31mred"
+    assert (await answer("surrogate")).text == "{Answer: 1} \\ud800 \x1b[31mred"
     assert (await answer("name")).model.startswith("\x1b[31m\\ud800")

@@ -28,7 +28,7 @@ async def test_a_model_that_takes_no_seed_is_asked_without_one(wire: ProviderWir
     with serve_provider(wire):
         engine = await build(wire)
         wire.requests.clear()
-        assert (await reply(engine, FREE)).reply == "{Answer: 1}"
+        assert (await reply(engine, FREE)).text == "{Answer: 1}"
         record = engine.info().details["capabilities"]
         await engine.aclose()
     assert record["seeds"] is False
@@ -55,7 +55,7 @@ async def test_a_refused_temperature_is_named(wire: ProviderWire) -> None:
 async def test_a_model_that_thinks_has_room_to_do_so(kind: type[ProviderWire]) -> None:
     with serve_provider(kind(thought=4000)) as wire:
         engine = await build(wire)
-        assert (await reply(engine, ask(**{**DRAWN, "max_tokens": 7}))).reply == "{Answer: 1}"
+        assert (await reply(engine, ask(**{**DRAWN, "max_tokens": 7}))).text == "{Answer: 1}"
         await engine.aclose()
         limited = await build(wire, max_tokens=5000)
         await reply(limited, ask(**{**DRAWN, "max_tokens": 5000}))
@@ -67,7 +67,7 @@ async def test_a_model_that_thinks_has_room_to_do_so(kind: type[ProviderWire]) -
 async def test_stops_that_a_model_refuses_are_cut_here(wire: ProviderWire) -> None:
     with serve_provider(wire):
         engine = await build(wire)
-        assert (await reply(engine, ask(stop=("1}",), **DRAWN))).reply == "{Answer: "
+        assert (await reply(engine, ask(stop=("1}",), **DRAWN))).text == "{Answer: "
         await engine.aclose()
 
 
@@ -77,7 +77,7 @@ async def test_stops_that_a_model_refuses_are_cut_here(wire: ProviderWire) -> No
 async def test_opening_words_are_left_out_where_they_are_refused(kind: type[ProviderWire], takes: bool) -> None:
     with serve_provider(kind()) as wire:
         engine = await build(wire, GUIDED)
-        assert (await reply(engine, CHOICE)).reply == "2"
+        assert (await reply(engine, CHOICE)).text == "2"
         await engine.aclose()
     assert (wire.questions[-1].messages[-1]["role"] == "assistant") is takes
 
@@ -93,8 +93,8 @@ async def test_claude_thinks_beside_its_reply(model: dict[str, Any]) -> None:
     with serve_provider(Anthropic()) as wire:
         engine = await build(wire, GUIDED, temperature=1.0, **model)
         sent = [body.get("thinking") for _, body in wire.requests]
-        assert (await reply(engine, CHOICE)).reply == "2"
-        assert (await reply(engine, FREE)).reply == "{Answer: 1}"
+        assert (await reply(engine, CHOICE)).text == "2"
+        assert (await reply(engine, FREE)).text == "{Answer: 1}"
         await engine.aclose()
         if model == {"thinking": 2048}:
             assert {"type": "enabled", "budget_tokens": 2048} in sent

@@ -1,5 +1,6 @@
 """What servers do that public reports tell of: each is asked by `medexam run`, and answers as it should."""
 
+import asyncio
 import json
 import logging
 import re
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import dspy
 import pytest
 from engine_calls import CHAT, COMPLETIONS
 from other_servers import LlamaServer, Ollama
@@ -16,6 +18,7 @@ from provider_wires import Anthropic, OpenAI
 from wire_server import Wire, serving
 
 from command_line import _untracked, medexam  # noqa: F401 - fixtures
+from medexam import Question, build_program, lm
 from medexam.serve import TIMING
 from table_cases import read_cases
 
@@ -239,8 +242,8 @@ def test_the_first_reply_is_waited_for(kind: type[Wire], waits: bool, run, monke
         code, lines, said = run(wire, "--set", f"model={json.dumps(model)}")
     assert code == (0 if waits else 2), said
     assert len(lines) == (4 if waits else 0)
-    if waits and kind is not Loading:
-        assert "(model.wait_s)" in said + caplog.text
+    if kind is not Loading:
+        assert ("(model.wait_s)" if waits else "answered, then stopped answering") in said + caplog.text
 
 
 @pytest.mark.parametrize("answer_format", ["guided", "free"])
@@ -293,6 +296,23 @@ class Magistral(Chat):
         thoughts = [{"type": "thinking", "thinking": [{"type": "text", "text": part}]} for part in ("So, ", "one.")]
         parts = [{"type": "text", "text": words[:5]}, {"type": "text", "text": words[5:]}]
         return message | {"content": [*thoughts, *parts]}, reason
+
+
+@pytest.mark.parametrize("program", ["shipped", "own"])
+def test_what_dspy_streams_is_asked_for_as_a_stream(program) -> None:
+    def ask(question: Question) -> dspy.Prediction:
+        return dspy.Prediction(answer=dspy.settings.lm(question.stem)[0])
+
+    async def collect() -> list[Any]:
+        streamed = dspy.streamify(ask if program == "own" else build_program("zero_shot"))
+        return [part async for part in streamed(question=Question.of("Which?", ["A", "C"]))]
+
+    with serving(StreamsAlone()) as wire, dspy.context(lm=lm("vllm", endpoints=wire.address)):
+        *chunks, prediction = asyncio.run(collect())
+        asyncio.run(dspy.settings.lm.live_engine.aclose())
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ANSWER
+    assert prediction.answer in (1, ANSWER)
+    assert wire.bodies(CHAT)[-1]["stream"]
 
 
 OFF = ("--set", "model.thinking=off")

@@ -18,7 +18,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import Generation
-from medexam.programs import PassageFinder, ProgramContext, ProgramOutput
+from medexam.programs import PassageFinder, ProgramContext, keep_passages
 from medexam.questions import Language, Option, Question, Task
 from medexam.retrievers import Hit, load_stop_words
 from medexam.text import split_sentences
@@ -56,15 +56,15 @@ class LazyReader:
 class ReadingProgram(dspy.Module):
     """A program that has a local model read in a thread of its own, and asks no engine."""
 
-    def __init__(self, answer: Callable[[Any], ProgramOutput]) -> None:
+    def __init__(self, answer: Callable[[Any], dspy.Prediction]) -> None:
         super().__init__()
         self._answer = answer
 
-    def forward(self, question: Any) -> ProgramOutput:
+    def forward(self, question: Any) -> dspy.Prediction:
         """Answer one question."""
         return self._answer(question)
 
-    async def aforward(self, question: Any) -> ProgramOutput:
+    async def aforward(self, question: Any) -> dspy.Prediction:
         """Answer one question without blocking."""
         return await asyncio.to_thread(self._answer, question)
 
@@ -87,30 +87,30 @@ def build_entailment(_spec: object, _: Language, context: ProgramContext) -> dsp
     return ReadingProgram(partial(_choose_entailed, reader, context.needed("finder", "a finder of passages")))
 
 
-def _extract_span(reader: Any, task: Task) -> ProgramOutput:
+def _extract_span(reader: Any, task: Task) -> dspy.Prediction:
     """Answer with the span of a task's context: predictions hold `text` and `span`."""
     (span,) = reader.read([(task.question, task.context)])
     if span is None or not span.text:
-        return ProgramOutput()
+        return dspy.Prediction()
     place, reply = (span.start, span.end), _quote(span.text, reader)
-    return ProgramOutput(text=span.text, span=place, alignment="literal", generation=reply)
+    return dspy.Prediction(text=span.text, span=place, alignment="literal", generation=reply)
 
 
-def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
+def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> dspy.Prediction:
     """Choose the option with the largest share of its stems in the best span of all passages.
 
-    A prediction's reply is the span, `hits` are the passages; unanswered where no passage was found.
+    A prediction's reply is the span, `passages` are those found; unanswered where no passage was found.
     """
     stem, hits = finder.asked(question).stem, list(finder.find(question))
     spans = [*filter(None, reader.read([(stem, hit.passage.text) for hit in hits]))]
     if not spans:
-        return ProgramOutput(hits=hits)
+        return dspy.Prediction(passages=keep_passages(hits))
     text = max(spans, key=lambda span: span.score).text
     answer = _choose_by_overlap(finder.asked(question), text)
-    return ProgramOutput(answer=answer, generation=_quote(text, reader), hits=hits)
+    return dspy.Prediction(answer=answer, generation=_quote(text, reader), passages=keep_passages(hits))
 
 
-def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> ProgramOutput:
+def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> dspy.Prediction:
     """Choose the option whose hypothesis, the stem with the option, some sentence of the passages entails most.
 
     A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
@@ -125,10 +125,13 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
             best[option] = float(score), pair[0]
     hits = _merge_hits(finder, question)
     if not best:
-        return ProgramOutput(hits=hits)
+        return dspy.Prediction(passages=keep_passages(hits))
     scores = {number: max(best.get(number, (_LEAST, ""))[0], _LEAST) for number in question.option_numbers}
-    answer, weights = max(scores, key=scores.__getitem__), {"option_scores": scores, "score_unit": UNIT}
-    return ProgramOutput(answer=answer, generation=_quote(best[answer][1], reader), hits=hits, scores=weights)
+    answer = max(scores, key=scores.__getitem__)
+    quote = _quote(best[answer][1], reader)
+    return dspy.Prediction(
+        answer=answer, generation=quote, passages=keep_passages(hits), option_scores=scores, score_unit=UNIT
+    )
 
 
 def _list_hypotheses(question: Question, finder: PassageFinder) -> list[tuple[int, tuple[str, str]]]:
