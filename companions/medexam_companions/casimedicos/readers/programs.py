@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import dspy
+from dspy import Module, Prediction
 
 from medexam.model_calls import Generation
 from medexam.programs import PassageFinder, ProgramContext, keep_passages
@@ -53,23 +53,23 @@ class LazyReader:
             return self._load().read(pairs)
 
 
-class ReadingProgram(dspy.Module):
+class ReadingProgram(Module):
     """A program that has a local model read in a thread of its own, and asks no engine."""
 
-    def __init__(self, answer: Callable[[Any], dspy.Prediction]) -> None:
+    def __init__(self, answer: Callable[[Any], Prediction]) -> None:
         super().__init__()
         self._answer = answer
 
-    def forward(self, question: Any) -> dspy.Prediction:
+    def forward(self, question: Any) -> Prediction:
         """Answer one question."""
         return self._answer(question)
 
-    async def aforward(self, question: Any) -> dspy.Prediction:
+    async def aforward(self, question: Any) -> Prediction:
         """Answer one question without blocking."""
         return await asyncio.to_thread(self._answer, question)
 
 
-def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> dspy.Module:
+def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
     reader = context.needed("reader", "a reader")
     if isinstance(reader, Weights):
@@ -79,7 +79,7 @@ def build_span_reader(spec: Any, _: Language, context: ProgramContext) -> dspy.M
     return ReadingProgram(partial(_choose_by_span, reader, context.needed("finder", "a finder of passages")))
 
 
-def build_entailment(_spec: object, _: Language, context: ProgramContext) -> dspy.Module:
+def build_entailment(_spec: object, _: Language, context: ProgramContext) -> Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
     reader = context.needed("reader", "a reader")
     if isinstance(reader, Weights):
@@ -87,16 +87,16 @@ def build_entailment(_spec: object, _: Language, context: ProgramContext) -> dsp
     return ReadingProgram(partial(_choose_entailed, reader, context.needed("finder", "a finder of passages")))
 
 
-def _extract_span(reader: Any, task: Task) -> dspy.Prediction:
+def _extract_span(reader: Any, task: Task) -> Prediction:
     """Answer with the span of a task's context: predictions hold `text` and `span`."""
     (span,) = reader.read([(task.question, task.context)])
     if span is None or not span.text:
-        return dspy.Prediction()
+        return Prediction()
     place, reply = (span.start, span.end), _quote(span.text, reader)
-    return dspy.Prediction(text=span.text, span=place, alignment="literal", generation=reply)
+    return Prediction(text=span.text, span=place, alignment="literal", generation=reply)
 
 
-def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> dspy.Prediction:
+def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> Prediction:
     """Choose the option with the largest share of its stems in the best span of all passages.
 
     A prediction's reply is the span, `passages` are those found; unanswered where no passage was found.
@@ -104,13 +104,13 @@ def _choose_by_span(reader: Any, finder: PassageFinder, question: Question) -> d
     stem, hits = finder.asked(question).stem, list(finder.find(question))
     spans = [*filter(None, reader.read([(stem, hit.passage.text) for hit in hits]))]
     if not spans:
-        return dspy.Prediction(passages=keep_passages(hits))
+        return Prediction(passages=keep_passages(hits))
     text = max(spans, key=lambda span: span.score).text
     answer = _choose_by_overlap(finder.asked(question), text)
-    return dspy.Prediction(answer=answer, generation=_quote(text, reader), passages=keep_passages(hits))
+    return Prediction(answer=answer, generation=_quote(text, reader), passages=keep_passages(hits))
 
 
-def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> dspy.Prediction:
+def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> Prediction:
     """Choose the option whose hypothesis, the stem with the option, some sentence of the passages entails most.
 
     A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
@@ -123,15 +123,13 @@ def _choose_entailed(reader: Any, finder: PassageFinder, question: Question) -> 
     for (option, pair), score in zip(hypotheses, scores_read, strict=True):
         if option not in best or score > best[option][0]:
             best[option] = float(score), pair[0]
-    hits = _merge_hits(finder, question)
+    passages = keep_passages(_merge_hits(finder, question))
     if not best:
-        return dspy.Prediction(passages=keep_passages(hits))
+        return Prediction(passages=passages)
     scores = {number: max(best.get(number, (_LEAST, ""))[0], _LEAST) for number in question.option_numbers}
     answer = max(scores, key=scores.__getitem__)
     quote = _quote(best[answer][1], reader)
-    return dspy.Prediction(
-        answer=answer, generation=quote, passages=keep_passages(hits), option_scores=scores, score_unit=UNIT
-    )
+    return Prediction(answer=answer, generation=quote, passages=passages, option_scores=scores, score_unit=UNIT)
 
 
 def _list_hypotheses(question: Question, finder: PassageFinder) -> list[tuple[int, tuple[str, str]]]:

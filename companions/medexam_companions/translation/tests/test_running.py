@@ -63,7 +63,7 @@ def test_the_prompts_hold_the_question_in_its_layout(translate, script, sources)
     assert (one_shot.count("English:"), "3. Omeprazole." in one_shot) == (2, True)
     assert "expert translator" in system
     assert expert.startswith(layout)
-    assert {tuple(one.sampling["stop"]) for one in found.asked} == {("\nSpanish:", "\nEnglish:", "\n5. ")}
+    assert {one.sampling["stop"] for one in found.asked} == {("\nSpanish:", "\nEnglish:", "\n5. ")}
 
 
 def test_a_base_model_continues_what_has_no_system_message(translate, script) -> None:
@@ -73,8 +73,8 @@ def test_a_base_model_continues_what_has_no_system_message(translate, script) ->
     for one in (zero_shot, one_shot):
         assert (one.plain, len(one.messages)) == (True, 1)
         more = ("\nTranslate the following", "\nTranslation:", "\nQuestion:")
-        assert tuple(one.sampling["stop"]) == ("\nSpanish:", "\nEnglish:", *more, "\n5. ")
-    assert (expert.plain, tuple(expert.sampling["stop"])) == (False, ("\nSpanish:", "\nEnglish:", "\n5. "))
+        assert one.sampling["stop"] == ("\nSpanish:", "\nEnglish:", *more, "\n5. ")
+    assert (expert.plain, expert.sampling["stop"]) == (False, ("\nSpanish:", "\nEnglish:", "\n5. "))
     assert sum(one["answers"] for one in found.document["answered_by"]) == 3
     more = translate(*two, limit=2)
     assert (more.folder, len(more.asked)) == (found.folder, 3)
