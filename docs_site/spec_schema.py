@@ -102,8 +102,8 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
     docs = _docs(model)
-    if asks := getattr(model, "template", {}).get("asks"):
-        docs |= {name: _docs(source)[name] for name, source in list_settings(asks).items()}
+    if "asks" in (template := getattr(model, "template", {})):
+        docs |= {name: _docs(source)[name] for name, source in list_settings(template).items()}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}
     for name, field in part.get("properties", {}).items():
         field.pop("title", None)

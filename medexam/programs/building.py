@@ -81,7 +81,7 @@ def _build_flow(flow: FlowSpec, language: Language, context: ProgramContext) -> 
     if any(step.retrieve and step is not flow.look_up for _, step in walk_steps(flow.steps)):
         context.needed("search", "a search of passages")
     for place, part in flow.parts.items():
-        within = replace(context, fields=flow.fields_at[place])
+        within = replace(context, fields=part.fields)
         try:
             programs[place] = _build_part(part, language, within, finder if sole else None)
         except SpecError as error:
@@ -115,7 +115,7 @@ def _build_part(
 def _build_words(
     step: Step, asked: WordsSpec, language: Language, max_tokens: int | None, finder: PassageFinder | None
 ) -> dspy.Module:
-    words = load_words(asked.files, language)
+    words = load_words(asked, language)
     program: Any
     if asked.asks == "aside":
         return parts.AskedAside(asked, step.signature, words)
@@ -127,7 +127,7 @@ def _build_words(
         task = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(asked.kind, ExtractExplanation)
         program = task(asked, words, asked.budget(max_tokens))
     if step.cite is not None:
-        return CitingPassages(program, finder, load_words(step.cite.files, language).parts["cite"])
+        return CitingPassages(program, finder, load_words(step.cite, language).parts["cite"])
     return BehindText(program, finder, *step.texts[:1]) if finder or step.texts else program
 
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import dspy
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
@@ -24,7 +24,7 @@ from medexam.signatures.answer_format import render_answer
 from medexam.specs import parse_yaml
 from medexam.specs.base import describe_faults
 from medexam.specs.catalogue import find_added
-from medexam.specs.programs.needs import WordFiles
+from medexam.specs.programs.words import WORDS, WordsSpec
 from medexam.text import option_letters
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class _Prompts(FrozenModel):
     chain_of_thought: _Instructions | None = None
     likelihood: dict[Literal["option_text", "label", "premise"], str] = Field(default_factory=dict)
     system: str = ""
-    groups: dict[str, str] = Field(default_factory=dict)
+    groups: dict[str, Annotated[str, StringConstraints(strip_whitespace=True)]] = Field(default_factory=dict)
 
 
 class _Example(FrozenModel):
@@ -86,40 +86,39 @@ class _Example(FrozenModel):
     rationale: str | None = None
 
 
-def load_words(files: WordFiles, language: Language) -> Words:
+def load_words(spec: WordsSpec, language: Language) -> Words:
     """Load the words that a program asks with in `language`; what else the file holds is left out.
 
     Raises `SpecError` when the file is missing or malformed, names an unknown field, or has no words for this program
     or language.
     """
-    language = files.language or language
-    prompts, source = _read(_Prompts, files.prompt, language)
-    templates: Any = prompts.likelihood
-    if files.layout == "groups":
-        templates = {group: template.strip() for group, template in prompts.groups.items()}
-    elif files.layout == "instructions":
-        templates = {kind: asked.instructions for kind in _KINDS if (asked := getattr(prompts, kind))}
-    fields = _FIELDS.get(files.layout)
+    language = spec.prompt_language or language
+    prompts, source = _read(_Prompts, spec.prompt or WORDS[spec.kind]["prompt"], language)
+    layout = "likelihood" if spec.asks == "likelihood" else "groups"
+    templates: Any = getattr(prompts, layout)
+    fields = () if spec.asks == "reply" else _FIELDS[layout]
     for part, template in templates.items() if fields else ():
-        _fill(template, f"{source}: {language}.{files.layout}.{part}", **dict.fromkeys(fields or ()))
-    if missing := [part for part in files.parts if not templates.get(part)]:
+        _fill(template, f"{source}: {language}.{layout}.{part}", **dict.fromkeys(fields))
+    if not fields:
+        templates = {kind: asked.instructions for kind in _KINDS if (asked := getattr(prompts, kind))}
+    if missing := [part for part in spec.parts if not templates.get(part)]:
         raise SpecError(f"{source} has no prompt for {', '.join(missing)} in {language!r}")
-    parts, form = {part: str(templates[part]) for part in files.parts}, files.answer_form
+    parts = {part: str(templates[part]) for part in spec.parts}
     if fields:
-        if files.layout == "likelihood" and "$question" not in parts[files.parts[0]]:
-            raise SpecError(f"{source}: likelihood: the prompt {files.parts[0]} lacks $question")
+        if layout == "likelihood" and "$question" not in parts[spec.read]:
+            raise SpecError(f"{source}: likelihood: the prompt {spec.read} lacks $question")
         return Words(parts, prompts.system.strip())
-    (kind,) = files.parts
+    kind, form = spec.kind, spec.answer_form
     values = {"form": render_answer(prompts.number, form), "example": render_answer(1, form), "json": "JSON"}
     template = parts[kind] if form == "braces" else parts[kind].replace(" $json", "")
-    examples = () if files.examples is None else _load_examples(files.examples, language)
+    examples = _load_examples(spec.examples, language) if spec.kind == "few_shot" else ()
     words = {kind: _fill(template, f"{source}: {kind}", **values).strip()}
     return Words(words, turn=getattr(prompts, kind).turn, examples=examples)
 
 
-def describe_words(files: WordFiles, language: Language) -> dict[str, Any]:
+def describe_words(spec: WordsSpec, language: Language) -> dict[str, Any]:
     """Load the words of a program as data, for a run's identity; raises `SpecError` as `load_words` does."""
-    words = load_words(files, language)
+    words = load_words(spec, language)
     examples = [
         {"question": one.question.printed, "answer": one.answer, "rationale": one.get("rationale")}
         for one in words.examples

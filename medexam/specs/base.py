@@ -31,7 +31,6 @@ _SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob"
 _MOST_CHOICES = 20
 """Names that an error lists; of more it gives the nearest."""
 _WANTED = {
-    "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
     "model_type": "input should be a name, or keys with their values",
     **dict.fromkeys(("list_type", "tuple_type"), "input should be a list, such as [a, b]"),
     "int_parsing": "input should be a whole number",
@@ -60,14 +59,21 @@ class Spec(FrozenModel):
         """Return the keys that such a part of a file may have; raises `ValueError` if it is no such part."""
         return {field.alias or name for name, field in cls.model_fields.items()}
 
+    @property
+    def own(self) -> dict[str, Any]:
+        """The keys that it has, with their values."""
+        values = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
+        keys = self.keys_of(values)
+        return {key: value for key, value in values.items() if key in keys}
+
     @model_validator(mode="wrap")
     @classmethod
     def _read_keys(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         """Take `years: 2016` for `years: [2016]`, where a field is a list and never one value alone."""
-        if isinstance(values, str) and cls.short_form:
-            values = {cls.short_form: values}
         if isinstance(values, str):
-            raise ValueError(f"{values[:60]!r} is a text: write keys with their values")
+            if not cls.short_form:
+                raise ValueError(f"{values[:60]!r} is a text: write keys with their values")
+            values = {cls.short_form: values}
         if not isinstance(values, Mapping):
             return read(values)
         tree = {cls.other_names.get(name, name): value for name, value in values.items()}
@@ -80,19 +86,21 @@ class Spec(FrozenModel):
         for name in tree.keys() & cls.model_fields.keys():
             kind = cls.model_fields[name].annotation
             kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-            if isinstance(tree[name], str | int) and any(get_origin(one) is tuple for one in kinds):
-                tree[name] = tree[name] if {str, int} & set(kinds) else (tree[name],)
+            is_list = any(get_origin(one) is tuple for one in kinds) and not {str, int} & {*kinds}
+            if isinstance(tree[name], str | int) and is_list:
+                tree[name] = (tree[name],)
         return read(tree)
 
     @model_validator(mode="after")
     def _refuse(self) -> Self:
-        fields, rules = type(self).model_fields, [_REFUSED.get(kind.__name__, {}) for kind in type(self).__mro__]
-        for words, cases in (item for rule in rules for item in rule.items()):
-            for case in cases if isinstance(cases, list) else [cases]:
-                defaults = {name: fields[name].get_default(call_default_factory=True) for name in case}
-                if all(holds(getattr(self, name), wanted, defaults[name]) for name, wanted in case.items()):
+        for kind in type(self).__mro__:
+            for words, cases in _REFUSED.get(kind.__name__, {}).items():
+                if any(all(self._holds(name, wanted) for name, wanted in case.items()) for case in cases):
                     raise ValueError(words)
         return self
+
+    def _holds(self, name: str, wanted: Any) -> bool:
+        return holds(getattr(self, name), wanted, type(self).model_fields[name].get_default(call_default_factory=True))
 
 
 def holds(value: Any, wanted: Any, default: Any = None) -> bool:
@@ -126,7 +134,7 @@ def part_name(name: str, shipped: Collection[str], group: str) -> str:
         return f"{group}:{name}"
     if not is_own_name(name, group):
         names = [*shipped, *added_names(group)]
-        near = f": did you mean {nearest(name, names)}?" if nearest(name, names) else ""
+        near = f": did you mean {near}?" if (near := nearest(name, names)) else ""
         problem = f"is none of {', '.join(names)}{near}" if names else "names no code"
         raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     place, _, attribute = name.rpartition(":")
@@ -249,8 +257,8 @@ def takes_one(model: type[BaseModel], path: str) -> bool:
     """Return whether the field at a dotted path holds one value, and no list, mapping or anything at all."""
 
     def is_one(annotation: Any) -> bool:
-        several = annotation is Any or get_origin(annotation) in (tuple, list, dict, set, frozenset)
-        return not several and all(map(is_one, get_args(annotation)))
+        one = annotation is not Any and get_origin(annotation) not in (tuple, list, dict)
+        return one and all(map(is_one, get_args(annotation)))
 
     models, fields = [model], list[FieldInfo]()
     for key in path.split("."):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     field_validator,
@@ -38,6 +39,7 @@ class ColumnsSpec(Spec):
     that says `null` has the field read from no column. Columns of a table without header are 1, 2, 3 and so on.
     """
 
+    model_config = ConfigDict(coerce_numbers_to_str=True)
     other_names: ClassVar[Mapping[str, str]] = {"question": "stem", "answers": "answer"}
     stem: str | None = None
     """The question; `question` is the same field."""
@@ -47,21 +49,17 @@ class ColumnsSpec(Spec):
     between: str | None = None
     """What stands between the options of one cell, such as "|"; None: letters or numbers stand before them."""
     marks: Literal["labels", "text"] | None = None
-    """What letters or numbers at the beginning of options are: labels, which are cut off, or part of the text. None:
-    labels if they run through all rows."""
+    """What letters or numbers before options are; None: labels, which are cut off, if they run through all rows."""
     shuffled: bool = False
     """Options in an order drawn from their texts, so that the right one does not always come first."""
     answer: str | tuple[str, ...] | None = None
-    """The right answer; of several, any one is right. A column for each option: 1 where it is right, else 0.
-    `answers` is the same field."""
+    """The right answer, or several, of which any is right; or a column for each option: 1 where it is right, else 0."""
     answer_as: AnswerAs | None = None
-    """How the right answer is written; with `letter`, `ACD` means three letters. None: the one way that fits all
-    rows; if several fit and differ, that is an error."""
+    """How the right answer is written, `ACD` being three letters; None: the one way that fits all rows."""
     numbering: Literal["zero", "one"] | None = None
     """The number of the first option; None: read from the rows, and an error if they do not show it."""
     several: Literal["any", "all"] | None = None
-    """What several right answers of a question mean; None, any: each of them is right. all: every one has to be named,
-    which no program here does, so such questions are left out and counted."""
+    """Of several right answers any is right (None too), or all must be named; such questions are left out."""
     choices: tuple[str, ...] | None = None
     """The options of every question, such as yes, no and maybe, where no column holds them."""
     start: str | None = None
@@ -92,27 +90,18 @@ class ColumnsSpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_stated(cls, tree: Any) -> Any:
-        return {key: _stated(key, value) for key, value in tree.items()} if isinstance(tree, Mapping) else tree
+    def _read_null(cls, tree: Any) -> Any:
+        """Read `null` as no column."""
+        unread = [name for name, value in tree.items() if value is None] if isinstance(tree, Mapping) else []
+        if is_open := next((name for name in unread if cls.other_names.get(name, name) in _OPEN), None):
+            raise PlacedError(is_open, f"{is_open} is open: choose what the line beside it offers, or leave it out")
+        return {**tree, **dict.fromkeys(unread, NOT_READ)} if unread else tree
 
     @model_serializer(mode="wrap")
     def _only_stated(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tree: dict[str, Any] = dump(self)
         stated = {name: value for name, value in tree.items() if value is not None and value is not False}
         return {name: None if value == NOT_READ else value for name, value in stated.items()}
-
-
-def _stated(field: str, value: Any) -> Any:
-    """Return what a file says of a field: numbers of columns as names, and `null` as no column."""
-    if value is None and field in _OPEN:
-        raise PlacedError(field, f"{field} is open: choose what the line beside it offers, or leave {field} out")
-    if value is None and field in ColumnsSpec.model_fields:
-        return NOT_READ
-    if isinstance(value, (list, tuple)):
-        return [_stated("", entry) for entry in value]
-    if isinstance(value, Mapping):
-        return {str(name): _stated("", entry) for name, entry in value.items()}
-    return str(value) if type(value) is int else value
 
 
 class KeySpec(Spec):
@@ -149,8 +138,7 @@ class PublishedSpec(Spec):
     citation: str = ""
     """How they ask to be cited."""
     layouts: tuple[ColumnsSpec, ...] = ()
-    """The columns of the authors' own files. They are tried if `path` names a file without the columns of the hub's
-    copy."""
+    """The columns of the authors' own files, tried where `path` lacks the columns of the hub's copy."""
 
 
 OwnKind = Literal["choice", "short_answer", "spans"]
@@ -214,8 +202,7 @@ class PartSpec(Spec):
     disciplines: tuple[str, ...] | None = None
     """None takes every discipline; with `kind`, every subject."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """At most this many questions, spread evenly over the exams, formats or variants; None takes all that are
-    selected."""
+    """At most this many questions, spread evenly over exams, formats or variants; None takes all that are selected."""
     seed: int = 0
     """Chooses the questions that a `limit` keeps."""
 
@@ -225,12 +212,10 @@ class DatasetSpec(PartSpec):
 
     short_form = "name"
     kind: OwnKind | Literal["examples"] | None = None
-    """The form of questions of one's own, read from `path` or `hub`; None: the data set that `name` names. `examples`
-    is what `medexam.Evaluate` stores, and is written by it alone."""
+    """The form of questions of one's own, in `path` or `hub`; None: `name` names them. `examples`: `Evaluate`'s."""
     name: str = SAMPLE.name
-    """By default the sample that ships in the package; others are read from disk or the hub. With `kind`: what tables
-    call the questions, by default the file's name or the last part of the hub's id. Or a benchmark of one's own,
-    `./file.py:Name` or `module:Name`."""
+    """A data set that ships, or is read from disk or the hub; or a benchmark of one's own, `./file.py:Name`. With
+    `kind`: what tables call the questions, by default the file's name or the last part of the hub's id."""
     language: Language = "en"
     path: Path | None = None
     """The file or folder to read; None looks in `$MEDEXAM_DATA`, then in what `medexam data fetch` brought."""
@@ -241,11 +226,9 @@ class DatasetSpec(PartSpec):
     answers: KeySpec | None = None
     """With `kind`: the right answers, if they are in another file, as `{path: key.csv, on: id}`, or as a list."""
     skip_bad: bool | Annotated[float, Field(gt=0, le=1)] = False
-    """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error. true: up
-    to 5 % of the rows; a number: up to that share, such as 0.2."""
+    """With `kind`: leave out and count rows that cannot be asked: true up to 5 %, or up to a share such as 0.2."""
     scoring: ScoringSpec | None = None
-    """With `kind: choice`: what a wrong answer costs, as `{penalty: 1/3}`, which gives an exam score; `columns.exam`
-    gives points of exams too. None: answers are right or wrong."""
+    """With `kind: choice`: what a wrong answer costs, as `{penalty: 1/3}`, which gives an exam score; None: nothing."""
     published: PublishedSpec | None = None
     """With `kind`: what its authors say of it; a run warns if it reads another number of questions."""
     option_counts: tuple[int, ...] | None = None
@@ -253,15 +236,13 @@ class DatasetSpec(PartSpec):
     images: Literal["all", "with", "without"] = "all"
     """Whether questions that refer to a picture are asked; `program.images` says whether the picture is shown."""
     as_published: bool = False
-    """Whether private-use characters stay as they are in the file; else they are read as the signs that they stand for,
-    as `medexam data check` lists them."""
+    """Whether private-use characters stay; else they are read as the signs that `medexam data check` lists."""
     explained: bool = False
     """Whether the explanation stands before the question, where a data set has it, or `columns.explanation`."""
     alter: Alteration | None = None
     """What alters the questions, by its name or with its settings; None: nothing does."""
     variants: tuple[Variant, ...] | None = None
-    """Of explained exams: what the question and the context hold, separated by `#`: Case, Question, Possible
-    answers, Explanation. None poses each question in all four."""
+    """Of explained exams: what is shown of Case, Question, Possible answers and Explanation; None: all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
 
@@ -306,7 +287,7 @@ class DatasetSpec(PartSpec):
                 whose = "questions of your own: set kind too, or" if field in _OWN else "other data sets:"
                 raise ValueError(f"{self.kind or self.name} has no {field}, which belongs to {whose} leave it out")
         if self.kind is None:
-            if unknown := [name for name in self.disciplines or () if name not in set(Discipline)]:
+            if unknown := [name for name in self.disciplines or () if name not in {*Discipline}]:
                 raise ValueError(f"disciplines: {', '.join(unknown)}: the disciplines are {', '.join(Discipline)}")
         elif self.path is None and self.hub is None:
             raise ValueError(f"kind {self.kind} needs path, the file with your questions, or hub")
@@ -314,9 +295,8 @@ class DatasetSpec(PartSpec):
 
     @model_serializer(mode="wrap")
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter",))}
-        left_out |= {"answers"} if self.answers is None else set()
-        return {name: value for name, value in dump(self).items() if name not in left_out}
+        rare = ("kind", "alter", *_OWN)
+        return {name: value for name, value in dump(self).items() if name not in rare or value not in (None, False, {})}
 
     @property
     def is_own(self) -> bool:
@@ -341,7 +321,7 @@ class DatasetSpec(PartSpec):
     @property
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
-        field_names = ("kind", "name", "language", "path", "as_published", "explained", "alter", *_OWN)
+        field_names = ("kind", "name", "language", "path", "as_published", "explained", "alter", "scoring", *_OWN)
         return DatasetSpec(**{field: getattr(self, field) for field in field_names})
 
     def part(self, part: PartSpec) -> "DatasetSpec":

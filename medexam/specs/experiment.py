@@ -24,18 +24,15 @@ class OptimizerSpec(Spec):
     kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone. Any other optimizer of DSPy's or
     one's own is named by its class, such as `dspy.SIMBA`."""
     args: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of a class; `trainset`, `valset`, `metric` and models that write instructions are set by
-    medexam."""
+    """Keyword arguments of a class, beside `trainset`, `valset`, `metric` and models, which medexam sets."""
     train: PartSpec = PartSpec(split="train")
     """Where demonstrations come from."""
     validation: PartSpec = PartSpec(split="dev")
     """The questions that candidates are chosen by."""
     metric: Annotated[str, part_of(OWN_METRICS, Metric)] = "accuracy"
-    """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers
-    cancel a right one; or the mean log-probability of the right option among the options, in nats, which differs
-    even between programs with the same answers. The last needs `answer_format: guided`. `./file.py:name` is a
-    function of one's own of question, gold and prediction, as in `metrics`; it may return a mapping with `score`
-    and, for optimizers that reflect, `feedback`."""
+    """What candidates are chosen by: the share of right answers; `exam_score`, by `dataset.scoring`, else a third off
+    for a wrong one; `log_probability`, the mean of the right option among the options, in nats, where answers are
+    guided; or a function `./file.py:name`, as in `metrics`; it may return a mapping with `score` and `feedback`."""
     demos: Count = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8
@@ -79,8 +76,7 @@ def is_entry(entry: str, name: str) -> bool:
     """Return whether the scores called `entry` are of the metric that a spec names so, or of one entry of its
     mapping.
     """
-    called = short_name(name)
-    return entry == called or entry.startswith(f"{called}.")
+    return f"{entry}.".startswith(f"{short_name(name)}.")
 
 
 class CellSpec(Spec):
@@ -94,8 +90,7 @@ class CellSpec(Spec):
     """Further models by name, which steps of a program ask by `model`."""
     program: AnyProgram = KINDS["zero_shot"](kind="zero_shot")
     metrics: tuple[Annotated[str, part_of(OWN_METRICS)], ...] = ()
-    """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
-    installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
+    """Functions of question, gold and prediction, `./file.py:name`, that score too; no answer depends on them."""
     trace_questions: Annotated[int, Field(ge=0, le=100)] = 20
     """How many questions at most get a trace in MLflow, always the same ones; no answer depends on it."""
 
@@ -123,24 +118,19 @@ class CellSpec(Spec):
             if model.ask_engine("works_in_folder"):
                 raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
         asking = program.asking
-        if asking.draws and not self.model.temperature:
-            raise SpecError(
-                f"program {program.label} asks each question several times, and at temperature 0 all replies are "
-                "equal: set model.temperature, such as 0.7"
-            )
-        if self.dataset.is_own or form == "examples":
-            return
-        name = self.dataset.kind or self.dataset.name
-        if asking.votes and form != "choice":
-            raise SpecError(
-                f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
-                "leave samples, orders and combine out"
-            )
-        if asking.forms is not None and form not in asking.forms:
+        for name in asking.draws:
+            if not (self.models[name] if name else self.model).temperature:
+                raise SpecError(
+                    f"program {program.label} asks each question several times, and at temperature 0 all replies are "
+                    f"equal: set {f'models.{name}' if name else 'model'}.temperature, such as 0.7"
+                )
+        forms = (form,) if asking.forms is None else asking.forms
+        if form not in (*forms, "examples") and not self.dataset.is_own:
             kinds = [kind for kind, words in WORDS.items() if (words["asks"], words["form"]) == ("task", form)]
             raise SpecError(
-                f"program {program.kind} does not answer {name}{'' if kinds else ', an exam'}: set program.kind to "
-                f"{' or '.join(kinds) or 'zero_shot'}, or ask a data set of the form {' or '.join(asking.forms)}"
+                f"program {program.kind}{', whose answers vote,' * asking.votes} does not answer "
+                f"{self.dataset.kind or self.dataset.name}{'' if kinds else ', an exam'}: set program.kind to "
+                f"{' or '.join(kinds) or 'zero_shot'}, or ask a data set of the form {' or '.join(forms)}"
             )
 
 
@@ -152,6 +142,5 @@ class ExperimentSpec(CellSpec):
     optimizer: OptimizerSpec | None = None
     """How `medexam optimize` improves the program; None: the spec is only run."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
-    key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of
-    dotted keys to values, which change together."""
+    """Dotted key -> the values it takes, each in the place of the key's own; every combination is a cell. The key
+    `cells` takes mappings of dotted keys to values, which change together."""

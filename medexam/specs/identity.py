@@ -7,6 +7,7 @@ its digest; where nothing is sampled, so is the sampling.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -87,22 +88,16 @@ def digest(facts: object, digits: int = 12) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
+def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """List dotted keys at which two identities differ, in alphabetical order; `prompts` only if nothing else does."""
-    keys: list[str] = []
-    for key in sorted({*first, *second}):
-        # A list of mappings, such as steps, is a mapping of their places.
-        a, b = (
-            {str(place): entry for place, entry in enumerate(value)}
-            if isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value)
-            else value
-            for value in (first.get(key), second.get(key))
-        )
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            keys += differing_keys(a, b, f"{prefix}{key}.")
-        elif a != b:
-            keys.append(f"{prefix}{key}")
-    return keys if prefix or len(keys) < 2 else [key for key in keys if key != "prompts"]
+    values: list[dict[str, list[Any]]] = [{}, {}]
+    for held, identity in zip(values, (first, second), strict=True):
+        for path, value in walk(identity):
+            # A list stands under its key; one of mappings, such as steps, is told by their places.
+            if not isinstance(value, Mapping | list | tuple):
+                held.setdefault(re.sub(r"(\.\d+)+$", "", path), []).append((path, value))
+    keys = [key for key in sorted({*values[0], *values[1]}) if values[0].get(key) != values[1].get(key)]
+    return keys if len(keys) < 2 else [key for key in keys if key != "prompts"]
 
 
 def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:

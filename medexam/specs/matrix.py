@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.specs.base import SourceText, Spec, find_source, takes_one, validate
+from medexam.specs.base import SourceText, find_source, takes_one, validate
 from medexam.specs.catalogue import SAMPLE
 from medexam.specs.dataset import check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
@@ -128,9 +128,6 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
             filled = [sampling | read_model(one) if isinstance(one, str) else one for one in listed]
             yield path, filled if isinstance(value, list) else filled[0]
             return
-    if isinstance(value, Spec):
-        yield path, value.model_dump(mode="json")
-        return
     value = _spell_out(path, value)
     if isinstance(value, Mapping) and isinstance(part, Mapping) and path in (*SHORT_FORMS, "optimizer"):
         names, own = (

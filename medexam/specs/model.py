@@ -28,6 +28,9 @@ SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "see
 _HTTP = ("vllm", "litellm", "added")
 _TAKEN_BY = {
     "args": ("own",),
+    "path": ("embedded", "scripted", "own", "added"),
+    "revision": ("embedded", "vllm", "own", "added"),
+    **dict.fromkeys(("dtype", "device"), ("embedded", "own", "added")),
     "profile": ("vllm", "added"),
     "endpoints": _HTTP,
     "extra_body": _HTTP,
@@ -48,9 +51,8 @@ class ModelSpec(Spec):
     """A model, the engine that runs it and its sampling."""
 
     engine: Annotated[str, part_of(ENGINES, EngineName)] = "embedded"
-    """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
-    model that litellm knows. `scripted`: replies from a table, for dry runs. Or one that an installed package adds,
-    or a class of one's own, `./file.py:Name` or `module:Name`."""
+    """`embedded`: transformers in this process. `vllm`: its servers. `litellm`: any hosted model. `scripted`: replies
+    from a table, for dry runs. Or one that an installed package adds, or a class of one's own, `./file.py:Name`."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of an engine of one's own."""
     name: str | None = None
@@ -63,15 +65,12 @@ class ModelSpec(Spec):
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
-    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FOLDER`, which is read at the start
-    and again after a fault; none: those that `medexam serve` started on this machine. litellm: at most one, which is
-    asked in OpenAI's API."""
+    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FOLDER`; none: those that `medexam
+    serve` started on this machine. litellm: at most one, which is asked in OpenAI's API."""
     wait_s: Annotated[float, Field(ge=0)] = 300.0
-    """vllm, litellm: seconds that a run waits for a server that `endpoints` names: for the first reply of one that
-    loads its model, for the first server of a registry, and when the last one has left."""
+    """vllm, litellm: seconds that a run waits for a server of `endpoints` that loads its model, or has left."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: the key that a registry names, the provider's usual
-    variable, or no key."""
+    """Name of the environment variable that holds the key; None: the registry's or provider's usual one, or no key."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
@@ -89,21 +88,18 @@ class ModelSpec(Spec):
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its
-    replies are, and gives a hosted model that thinks 8,192 tokens more. 0, only for a `dspy.LM`, leaves it to the
-    provider."""
+    """Tokens a reply may have, its thinking included; None leaves it to the program, and gives a hosted model that
+    thinks 8,192 tokens more. 0, only for a `dspy.LM`, leaves it to the provider."""
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
     """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
-    """Seed of the sampling; without effect at temperature 0. None sends none, and a provider that takes none gets
-    none."""
+    """Seed of the sampling; without effect at temperature 0. None sends none."""
     reasoning_effort: ReasoningEffort | None = None
     """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
     thinking: Thinking | None = None
     """`on` or `off`, or how many tokens of a reply may be thinking, not when embedded; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """vllm, litellm: further fields of each request, the server's or provider's own. No API key, and no field
-    that the spec or a program sets."""
+    """vllm, litellm: further fields of each request; no API key, and no field that the spec or a program sets."""
 
     @field_validator("thinking", mode="before")
     @classmethod
@@ -120,9 +116,9 @@ class ModelSpec(Spec):
         engine, endpoints, variable = self.engine, self.endpoints, self.api_key_env
         kind = engine if engine in get_args(EngineName) else "own" if self.is_own else "added"
         for name, engines in _TAKEN_BY.items():
-            engine_names = " or ".join(repr(one) for one in engines if one != "added")
-            names = "an engine of your own" if "own" in engines else f"engine {engine_names}"
-            is_set = getattr(self, name) not in (None, False, (), {})
+            engine_names = " or ".join(repr(one) for one in engines if one not in ("own", "added"))
+            names = f"engine {engine_names}" if engine_names else "an engine of your own"
+            is_set = getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True)
             yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: leave it out"
         yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
         advice = "endpoints has a registry and addresses: give the registry alone, which names the servers"

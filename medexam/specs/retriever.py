@@ -15,9 +15,9 @@ class RetrieverSpec(Spec):
 
     short_form = "kind"
     kind: Annotated[str, part_of(RETRIEVERS, RetrieverKind)] = "medcpt"
-    """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25`: words; `fusion`:
-    `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
-    name of one that an installed package adds."""
+    """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25`: words; `fusion`: `bm25`
+    and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name`, or the name of one that a package
+    adds."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
     corpus: str | Path | None = None

@@ -8,6 +8,7 @@ import yaml
 import medexam as package
 from medexam.errors import SpecError
 from medexam.specs import build_cells, load_document
+from table_cases import read_cases
 
 TWICE = """
 help: Answer, look at the answer again, then decide.
@@ -42,16 +43,17 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_a_file_beside_the_spec_is_a_kind(programs, tmp_path, medexam) -> None:
-    spec = programs({"looks": 2, "answer_form": "angles"})
+    spec = programs({"looks": 2, "answer_form": "angles", "max_tokens": 7})
     (cell,) = package.plan(spec, runs_dir=tmp_path / "runs").cells
     assert cell["program"] == "twice-angles-looks2"
     _, (planned,) = build_cells(load_document(spec), {})
     document = planned.program.document
     assert [next(iter(step)) for step in document["steps"]] == ["ask", "repeat", "ask"]
     assert (document["steps"][1]["repeat"], document["steps"][2]["words"]["answer_form"]) == (2, "angles")
-    pasted = json.loads(json.dumps(document))
-    (again,) = package.plan({**yaml.safe_load(spec.read_text()), "program": pasted}, runs_dir=tmp_path / "runs").cells
-    assert again["spec_digest"] == cell["spec_digest"]
+    for pasted in (json.loads(json.dumps(document)), planned.program.flow.model_dump(mode="json")):
+        written = {**yaml.safe_load(spec.read_text()), "program": pasted}
+        (again,) = package.plan(written, runs_dir=tmp_path / "runs").cells
+        assert again["spec_digest"] == cell["spec_digest"]
 
 
 @pytest.mark.parametrize(
@@ -68,23 +70,13 @@ def test_a_wrong_parameter_is_named(programs, settings, says) -> None:
         build_cells(load_document(programs(settings)), {})
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("steps: []", "'asks' is missing or wrong"),
-        ("help: x\nasks: reply\nretriever: {}\nsteps: []", "'retriever' is missing or wrong"),
-        ("help: x\nasks: nothing\nsteps: []", "'nothing' is missing or wrong"),
-        ("help: x\nasks: reply\nsteps: [{ask: question -> b}]", "without an answer"),
-        ("help: x\nasks: reply\nparameters: {a: {type: text, hlep: x}}\nsteps: []", "'hlep' is missing or wrong"),
-        ("a: [", "not YAML"),
-    ],
-)
-def test_a_file_that_is_no_strategy_is_refused(programs, tmp_path, text, says) -> None:
-    spec = programs({}, "./other.yaml")
-    (tmp_path / "other.yaml").write_text(text)
+@pytest.mark.parametrize("case", read_cases("refused_strategies"))
+def test_a_file_that_is_no_strategy_is_refused(programs, tmp_path, case) -> None:
+    spec = programs(case["settings"], "./other.yaml")
+    (tmp_path / "other.yaml").write_text(case["file"])
     with pytest.raises(SpecError) as refused:
         build_cells(load_document(spec), {})
-    assert says in str(refused.value)
+    assert case["says"] in str(refused.value)
     (tmp_path / "other.yaml").unlink()
     with pytest.raises(SpecError, match="cannot read it"):
         build_cells(load_document(spec), {})

@@ -43,8 +43,9 @@ def read_protocol(record: RunRecord, environment: Mapping[str, Any]) -> Protocol
 def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     identity, program, model = record.identity, record.cell.program, record.identity.get("model") or {}
     words, engine, retriever = identity.get("words") or {}, environment.get("engine") or {}, identity.get("retriever")
-    answering = None if program.flow is None else program.flow.answering
-    parts = program.model_dump(mode="json") | ({} if answering is None else answering.model_dump(mode="json"))
+    parts = program.model_dump(mode="json")
+    if answering := program.asking.words:
+        parts |= answering.model_dump(mode="json")
     # Identities keep the solved questions of a prompt as a list or as its JSON.
     asked_words = [words, *words.get("parts", {}).values()]
     examples: Any = next((each["examples"] for each in asked_words if each.get("examples")), [])

@@ -139,7 +139,7 @@ def plan_optimization(
 
 def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
     asking, flow = cell.program.asking, cell.program.flow
-    repeats = flow is not None and flow.sole is not None and asking.votes
+    repeats = flow and flow.sole and asking.votes
     refusals = {
         "shows no demonstrations and has no instructions to optimize: choose zero_shot, few_shot, chain_of_thought, "
         "retrieve_then_answer, signature or a module of your own": not asking.optimizable,

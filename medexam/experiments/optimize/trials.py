@@ -34,7 +34,7 @@ from medexam.programs import AskingProgram, save_program
 from medexam.programs.fields import AskedText
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.programs.own import OwnProgram
-from medexam.questions import Gold, Question
+from medexam.questions import Gold, Question, Scoring
 
 MOST_FAULTS = 10
 """Questions in a row whose code raised, after which the program is taken for broken; as many as DSPy allows."""
@@ -63,8 +63,12 @@ def score_output(_example: dspy.Example, prediction: Any, *_: Any) -> Scored:
     return scored if scored is not None else Scored(0.0, "The reply has no answer in the format that is asked for.")
 
 
-def score_answer(name: str, own: Metric | None, question: Question, gold: Gold, prediction: Prediction) -> Scored:
-    """Score an answer by the optimizer's metric: its `name`, or the user's own; `SpecError` if that gives no score."""
+def score_answer(
+    name: str, own: Metric | None, question: Question, gold: Gold, prediction: Prediction, penalty: float
+) -> Scored:
+    """Score an answer by the optimizer's metric: its `name`, or the user's own; `SpecError` if that gives no score.
+    A wrong answer takes `penalty` off an exam score.
+    """
     answer, right = prediction.answer, gold.accepts(prediction.answer)
     if own is not None and prediction.status is not Status.FAILED:
         try:
@@ -85,7 +89,7 @@ def score_answer(name: str, own: Metric | None, question: Question, gold: Gold, 
         shares = prediction.option_probabilities or {}
         score = math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), 1e-12))
     elif name == "exam_score" and answer is not None and not right:
-        score = -1 / 3
+        score = -penalty
     return Scored(score, f"Right. {solution}" if right else f"Wrong: the reply {mistake}. {solution}", right=right)
 
 
@@ -173,7 +177,8 @@ class Trials:
         try:
             prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
             self._bars.advance(self._bar)
-            scored = score_answer(self._optimization.optimizer.metric, self._own, question, gold, prediction)
+            penalty = (self._planned.cell.dataset.scoring or Scoring()).penalty
+            scored = score_answer(self._optimization.optimizer.metric, self._own, question, gold, prediction, penalty)
             self._keep(student, prediction, scored.score)
         except MedExamError as fault:
             raise self._meter.stop(str(fault), "failed", fault) from fault

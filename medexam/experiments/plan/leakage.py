@@ -30,8 +30,8 @@ def check_demonstrations(spec: ProgramSpec, program: dspy.Module, questions: Seq
     origin, remedy = f"program {spec.label}", "show another"
     if spec.loads is not None:
         origin, remedy = f"program.load {spec.loads}", "optimize again"
-    elif spec.asking.words is not None and spec.asking.words.examples is not None:
-        origin = f"program.examples {spec.asking.words.examples}"
+    elif (words := spec.asking.words) is not None and words.kind == "few_shot":
+        origin = f"program.examples {words.examples}"
     exams = {question.exam for question in questions if isinstance(question, Question)}
     texts: list[tuple[str, str]] = []
     for path, predictor in program.named_sub_modules(dspy.Predict):

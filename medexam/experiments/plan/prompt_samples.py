@@ -171,9 +171,9 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
     """
     words: dict[str, Any] = {}
-    asking = program.asking
-    if ":" in (asking.adapter or ""):
-        words["adapter"] = hash_source(str(asking.adapter), ADAPTERS)
+    asking, adapter = program.asking, program.asking.adapter or ""
+    if ":" in adapter:
+        words["adapter"] = hash_source(adapter, ADAPTERS)
     if program.loads is not None:
         words["loaded"] = loaded_words(program.loads)
         if nearest := words["loaded"].get("nearest"):
@@ -185,7 +185,7 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         sources = {part.name: hash_source(code, PROGRAMS) for part in parts if (code := part.step.by) not in BY}
         words |= {
             "parts": {
-                part.name: describe_words(part.asked.files, language)
+                part.name: describe_words(part.asked, language)
                 if isinstance(part.asked, WordsSpec)
                 else asked_words(part.asked, language)
                 for part in (parts if flow.loads is None else ())
@@ -203,7 +203,7 @@ def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
     try:
         words = step.read_words(language)
         if step.cite is not None:
-            words["cite"] = describe_words(step.cite.files, language)
+            words["cite"] = describe_words(step.cite, language)
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None
     if step.nearest is not None:

@@ -4,7 +4,8 @@ A strategy is a file: one of `specs/kinds`, one that a spec names (`./mine.yaml`
 package names in the entry point group `medexam.kinds`. A file has `help`, `asks` (whose settings a spec may set too:
 `reply`, `likelihood`, `task` or `module`), `parameters`, and `steps` in which `$name` stands for what a parameter is. A
 step with `only: {name: value}` is there if the parameter has that value, or one of a list of values; `set` stands for
-any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`.
+any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`, whose `k`,
+`query` and `query_language` a spec may set too. What these steps say themselves it may not set.
 
 A file of a kind that is code names what builds it by `calls`, in place of `asks` and `steps`: `package.module:function`
 of its spec, the language of the questions and a `ProgramContext`. `answers` lists the forms of questions that it
@@ -16,15 +17,15 @@ tables call it.
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
@@ -36,7 +37,18 @@ from medexam.errors import SpecError
 from medexam.kept import keep
 from medexam.plugins import added_names, is_own_name, load_object, ships
 from medexam.questions import Language
-from medexam.specs.base import KIND_FILES, PROGRAMS, PlacedError, Spec, advise, describe_faults, holds, parse_yaml, walk
+from medexam.specs.base import (
+    KIND_FILES,
+    PROGRAMS,
+    PlacedError,
+    Spec,
+    advise,
+    describe_faults,
+    find_source,
+    holds,
+    parse_yaml,
+    walk,
+)
 from medexam.specs.dataset import STORED, Split
 from medexam.specs.programs.needs import Asking, PositiveInt, RetrievalSettings
 from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, ProgramSpec
@@ -58,10 +70,10 @@ _TYPES: Mapping[str, Any] = {
     "retriever": RetrieverSpec,
 }
 """Type of a parameter in a file -> that of a field; a list holds the choices."""
-_BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
-"""What steps and their words have without being told."""
 _BESIDE: Mapping[str, type[Spec]] = {"samples": Step, "orders": Step, "reading": FlowSpec, "load": FlowSpec}
 """What may be set beside the words of a reply -> the class that has it."""
+_LOOK_UP = ("k", "query", "query_language")
+"""What may be set of the step `retrieve: stem`."""
 
 
 class KindSpec(ProgramSpec):
@@ -83,8 +95,7 @@ class KindSpec(ProgramSpec):
     @property
     def _set(self) -> Tree:
         fields = type(self).model_fields
-        is_set = {name: holds(value, "set", fields[name].get_default()) for name, value in self}
-        return {name: value for name, value in self if is_set[name] and name not in ("kind", "name")}
+        return {name: value for name, value in self if name not in ("kind", "name") and value != fields[name].default}
 
     @cached_property
     def document(self) -> Tree:
@@ -99,16 +110,14 @@ class KindSpec(ProgramSpec):
             if name in FlowSpec.model_fields:
                 settings[name] = _plain(value)
                 continue
-            *others, answering = [
-                step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]
-            ] or [{}]
-            if others or not answering:
-                raise ValueError(f"{name} changes the one step that writes `answer`, and there is none")
-            if name in _BESIDE and self.template["asks"] == "reply":
-                answering[name] = _plain(value)
+            changed = [step for step in steps if (_looks_up if name in _LOOK_UP else _writes_answer)(step)]
+            if len(changed) != 1:
+                raise ValueError(f"{name} changes nothing beside these settings: leave it out")
+            (step,), words = changed, changed[0].get("words")
+            if list_settings(self.template)[name] is Step:
+                step[name] = _plain(value)
             else:
-                words = answering.get("words")
-                answering["words"] = {**(words if isinstance(words, dict) else {"kind": words}), name: _plain(value)}
+                step["words"] = {**(words if isinstance(words, dict) else {"kind": words}), name: _plain(value)}
         return {"name": self.name or self.kind, **settings, "steps": steps}
 
     @cached_property
@@ -121,15 +130,6 @@ class KindSpec(ProgramSpec):
                 raise
             raise ValueError(describe_faults(error, FlowSpec, self.document)) from None
 
-    @property
-    def asking(self) -> Asking:
-        """What its steps ask and take."""
-        return self.flow.asking
-
-    def budget(self, of_model: int | None) -> Any:
-        """Return the tokens a reply may have."""
-        return self.flow.budget(of_model)
-
 
 class CodeSpec(ProgramSpec):
     """Base of the kinds that files are which name code."""
@@ -141,32 +141,45 @@ class CodeSpec(ProgramSpec):
         answers = _fill(template.get("answers", [{"form": "choice"}]), fields)
         forms = None if answers == "any" else tuple(answer["form"] for answer in answers)
         is_shipped = template["calls"].startswith("medexam.") or ships(self.kind, KIND_FILES)
-        asking = Asking(forms, codes=() if is_shipped else (template["calls"],))
-        if fields.get("retriever") and forms == ("choice",):
-            asking = replace(asking, retrieval=RetrievalSettings.of(self))
-        if reader := fields.get("reader"):
-            asking = replace(asking, local_reader=(reader, fields.get("revision")))
-        return asking
+        looks_up, reader = fields.get("retriever") and forms == ("choice",), fields.get("reader")
+        return Asking(
+            forms,
+            codes=() if is_shipped else (template["calls"],),
+            retrieval=RetrievalSettings.of(self) if looks_up else None,
+            local_reader=reader and (reader, fields.get("revision")),
+        )
+
+
+def _looks_up(step: Mapping[str, Any]) -> bool:
+    return step.get("retrieve") == "stem"
+
+
+def _writes_answer(step: Mapping[str, Any]) -> bool:
+    return "answer" in str(step.get("ask", "")).partition("->")[2]
 
 
 def _fill(part: Any, values: Mapping[str, Any]) -> Any:
     """Return a part of a file with the values of parameters, without steps that are not there."""
     if isinstance(part, list):
-        only = [entry.get("only", {}) if isinstance(entry, Mapping) else {} for entry in part]
-        present = [all(holds(values[name], wanted) for name, wanted in one.items()) for one in only]
-        return [_fill(entry, values) for entry, is_there in zip(part, present, strict=True) if is_there]
+        only = [(entry, entry.get("only", {}) if isinstance(entry, Mapping) else {}) for entry in part]
+        is_there = [entry for entry, one in only if all(holds(values[name], wanted) for name, wanted in one.items())]
+        return [_fill(entry, values) for entry in is_there]
     if isinstance(part, Mapping):
         entries = ((key, _fill(value, values)) for key, value in part.items() if key != "only")
-        filled = {key: value for key, value in entries if value is not None and (key, value) not in _BY_ITSELF}
+        filled = {key: value for key, value in entries if value is not None}
         words = filled.get("words", ())
         return filled | ({"words": words["group"]} if [*words] == ["group"] else {})
-    return _plain(values[part[1:]]) if isinstance(part, str) and part.startswith("$") else part
+    if not (isinstance(part, str) and part.startswith("$")):
+        return part
+    if part[1:] not in values:
+        raise ValueError(f"{part} is no parameter of the file: {advise(part[1:], values)}")
+    return _plain(values[part[1:]])
 
 
 def _plain(value: Any) -> Any:
     """Return a value as YAML has it; of a part of a spec, what is not by default."""
     if isinstance(value, RetrieverSpec):
-        return {"kind": value.kind, **value.model_dump(mode="json", exclude_defaults=True)}
+        return value.model_dump(mode="json", exclude_defaults=True)
     return str(value) if isinstance(value, Path) else value
 
 
@@ -185,35 +198,52 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
 
 
 @lru_cache(maxsize=256)
-def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[ProgramSpec]:
+def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path), lines=kind.endswith(".yaml"))
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
     own = ("calls", "answers", "label") if calls else ("asks", "steps")
     if others := template.keys() - {"help", "parameters", *own}:
         raise KeyError(*others)
-    fields: Tree = {"kind": (Literal[kind], kind)}
-    for name, source in {} if calls else list_settings(template["asks"]).items():
+    fields: Tree = {"kind": (Literal[kind], kind), "template": (ClassVar[Mapping[str, Any]], template)}
+    for name, source in {} if calls else list_settings(template).items():
         field = source.model_fields[name]
         is_prompt = name == "prompt" and template["asks"] != "task"
         fields[name] = (str | Path, "paper") if is_prompt else (field.annotation, field)
     fields |= {name: _field(parameter) for name, parameter in parameters.items()}
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
-    title = path.stem.title().replace("_", "")
-    base = CodeSpec if calls else KindSpec
     make: Any = create_model  # type checkers know no class that is made of a file
-    spec: type[ProgramSpec] = make(f"{title}Kind", __base__=base, __doc__=template["help"], **fields)
-    kind_class: Any = spec
-    kind_class.template = template
-    _ = calls or template["steps"]
+    fields |= {"__base__": CodeSpec if calls else KindSpec, "__doc__": template["help"]}
+    spec: type[ProgramSpec] = make(path.stem.title().replace("_", "") + "Kind", **fields)
+    if changed_ns:
+        _check_only(template, spec)
     return spec
 
 
-def list_settings(asks: str) -> dict[str, type[Spec]]:
-    """Map each field that a spec may set of what a file `asks` to the class that has it."""
-    if asks == "module":
-        return {name: ModuleSpec for name in ModuleSpec.model_fields if name != "kind"}
-    return {**dict.fromkeys(TAKES[asks], WordsSpec), **(_BESIDE if asks == "reply" else {})}
+def _check_only(template: Mapping[str, Any], spec: type[ProgramSpec]) -> None:
+    """Raise `SpecError` for a condition `only` that its parameter never meets, and `KeyError` for no parameter."""
+    for place, only in walk(template):
+        for name, wanted in only.items() if place.endswith(".only") else ():
+            for value in wanted if isinstance(wanted, list) else [wanted]:
+                field, read = spec.model_fields[name], ...
+                form: Any = Annotated[field.annotation, field]
+                with suppress(ValidationError):
+                    read = TypeAdapter(form).validate_python(value)
+                if value not in ("set", "unset") and read != value:
+                    raise SpecError(f"{find_source(template, place)}{place}: {name} is never {value!r}: name a value")
+
+
+def list_settings(template: Mapping[str, Any]) -> dict[str, type[Spec]]:
+    """Map each field that a spec may set of a file's steps, beside its parameters, to the class that has it."""
+    asks, steps = template["asks"], template["steps"]
+    settings: dict[str, type[Spec]] = dict.fromkeys(ModuleSpec.model_fields, ModuleSpec)
+    if asks != "module":
+        settings = {**dict.fromkeys(TAKES[asks], WordsSpec), **(_BESIDE if asks == "reply" else {})}
+    if any(map(_looks_up, steps)):
+        settings |= dict.fromkeys(_LOOK_UP, Step)
+    changed = [step for step in steps if _looks_up(step) or _writes_answer(step)]
+    own = {key for step in changed for part in (step, step.get("words")) if isinstance(part, Mapping) for key in part}
+    return {name: source for name, source in settings.items() if name not in {"kind", *own}}
 
 
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from medexam.questions import Language
 from medexam.specs.catalogue import Form
 from medexam.specs.retriever import RetrieverSpec
+
+if TYPE_CHECKING:
+    from medexam.specs.programs.words import WordsSpec
 
 PositiveInt = Annotated[int, Field(ge=1)]
 AnswerFormat = Literal["free", "guided"]
@@ -49,25 +52,6 @@ NO_NEEDS = EngineNeeds()
 
 
 @dataclass(frozen=True)
-class WordFiles:
-    """The files that a program takes its words from, and which part of them."""
-
-    layout: Literal["instructions", "likelihood", "groups"]
-    """How the prompt file is laid out: instructions by kind of program, contexts of likelihoods, or templates by group
-    of questions."""
-    prompt: str | Path
-    """A named set of words or a YAML file."""
-    parts: tuple[str, ...]
-    """What is taken of the prompt file."""
-    answer_form: AnswerForm = "braces"
-    """The form of answer that the words ask for."""
-    examples: str | Path | None = None
-    """A named set of solved examples or a YAML file; None shows none."""
-    language: Language | None = None
-    """The language of the words; None: that of the questions."""
-
-
-@dataclass(frozen=True)
 class RetrievalSettings:
     """How a program's passages are looked up."""
 
@@ -95,12 +79,12 @@ class Asking:
     """What its requests to the experiment's `model` hold."""
     models: Mapping[str, EngineNeeds] = field(default_factory=dict)
     """The experiment's `models` that it asks beside its `model`, by name -> what its requests to it hold."""
-    words: WordFiles | None = None
-    """The files of the words in which it asks for the answer; None where it has none."""
+    words: "WordsSpec | None" = None
+    """The words that ship in which it asks for the answer; None where it has none."""
     pictures: int | None = None
     """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
-    draws: bool = False
-    """Whether its replies must be drawn at the temperature of the experiment's model."""
+    draws: tuple[str | None, ...] = ()
+    """The models, None the experiment's `model`, that must draw replies at a temperature of their own."""
     sets_temperature: bool = False
     """Whether some of its replies are drawn at a temperature of its own."""
     votes: bool = False

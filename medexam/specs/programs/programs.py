@@ -24,7 +24,7 @@ from medexam.specs.programs.needs import (
     RetrievalSettings,
 )
 from medexam.specs.programs.steps import BY, COMBINE, Step, Steps, check_fields, walk_steps
-from medexam.specs.programs.words import LABELS, VariantSpec, WordsSpec
+from medexam.specs.programs.words import LABELS, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
 ADAPTERS = "medexam.adapters"
@@ -54,7 +54,7 @@ class ProgramSpec(Spec):
     @property
     def asking(self) -> Asking:
         """What it asks and takes."""
-        return Asking()
+        return Asking() if self.flow is None else self.flow.asking
 
     @property
     def flow(self) -> "FlowSpec | None":
@@ -76,15 +76,13 @@ class ProgramSpec(Spec):
     def label_words(self) -> list[str]:
         """What tells it from others of its kind, for tables and folders."""
         fields, words = type(self).model_fields, []
-        for name in filter(fields.__contains__, LABELS):
-            value, default = getattr(self, name), fields[name].default
-            differs = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
-            if value is not None and differs and (name != "context" or value == "stem_and_options"):
-                words.append(LABELS[name].format(_short(value)))
-        for name, parameter in self.template.get("parameters", {}).items():
-            value = getattr(self, name)
-            if name not in LABELS and "label" in parameter and value not in (None, fields[name].default):
-                words.append(parameter["label"].format(_short(value) if parameter["type"] == "file" else value))
+        own = {name: one["label"] for name, one in self.template.get("parameters", {}).items() if "label" in one}
+        for name, label in {**LABELS, **own}.items():
+            value = getattr(self, name, None)
+            if value is None or (name == "context" and value != "stem_and_options"):
+                continue
+            if self.asking.retrieval if name == "retriever" else name in _ALWAYS or value != fields[name].default:
+                words.append(label.format(_short(value)))
         return words
 
     @property
@@ -97,12 +95,12 @@ class ProgramSpec(Spec):
         """How its replies are read where they are scored."""
         return getattr(self, "reading", "strict")
 
-    def budget(self, of_model: int | None) -> Any:  # noqa: ARG002
+    def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
 
         None where the model writes no reply.
         """
-        return None
+        return None if self.flow is None else self.flow.budget(of_model)
 
 
 def _short(value: Any) -> str:
@@ -117,13 +115,10 @@ def describe(value: Any) -> Any:
     """
     if isinstance(value, Spec):
         part = (value.flow if isinstance(value, ProgramSpec) else None) or value
-        names = part.own if isinstance(part, VariantSpec) else type(part).model_fields
-        aliases = {field.alias or name: name for name, field in type(part).model_fields.items()}
-        fields = {name: getattr(part, aliases[name]) for name in names if name not in _BY_CONTENT}
         return {
             name: short_name(field) if name in _NAMES else describe(field)
-            for name, field in fields.items()
-            if field not in (None, ())
+            for name, field in part.own.items()
+            if name not in _BY_CONTENT and field not in (None, ())
         }
     return [describe(entry) for entry in value] if isinstance(value, tuple | list) else value
 
@@ -133,31 +128,22 @@ class ModuleSpec(ProgramSpec):
 
     kind: str = "signature"
     answer_format: AnswerFormat = "free"
-    """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
-    (`Literal`, an enum, a bool, or the int `answer` among the options)."""
+    """`free` parses what the adapter reads; `guided` allows only legal values of each output that is a choice."""
     adapter: Annotated[
         str, AfterValidator(lambda name: _SHORT_ADAPTERS.get(class_name(name), class_name(name))), _OWN_ADAPTER
     ] = "chat"
-    """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class or object of one's own, `./file.py:Name`.
-    Guided answers use the chat adapter."""
+    """DSPy's adapter: `chat` (that of guided answers), `json`, `xml`, or one's own, `./file.py:Name`."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the model's `max_tokens`, else 512."""
     load: Path | None = None
-    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
-    None asks as it is written."""
+    """What `medexam optimize` made, a folder or its `program.json`; None asks as it is written."""
 
     @property
     def asking(self) -> Asking:
         """What it asks: dialogues, with choices if guided, else tools and schemas."""
         guided = self.answer_format == "guided"
-        return replace(
-            super().asking,
-            engine_needs=EngineNeeds(guided=guided, chat=True, tools=not guided),
-            forms=None,
-            optimizable=True,
-            saved_as={"kind": MODULE},
-            adapter=self.adapter,
-        )
+        needs = EngineNeeds(guided=guided, chat=True, tools=not guided)
+        return Asking(None, needs, optimizable=True, saved_as={"kind": MODULE}, adapter=self.adapter)
 
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
@@ -190,9 +176,10 @@ class OwnSpec(ModuleSpec):
     @property
     def asking(self) -> Asking:
         """What it asks: that of every module, or plain texts alone."""
-        retrieval = RetrievalSettings.of(self) if self.retriever else None
-        own = replace(super().asking, codes=(self.kind,), retrieval=retrieval)
-        return replace(own, engine_needs=EngineNeeds(plain=True)) if self.plain else own
+        asking = replace(super().asking, codes=(self.kind,))
+        if self.retriever:
+            asking = replace(asking, retrieval=RetrievalSettings.of(self))
+        return replace(asking, engine_needs=EngineNeeds(plain=True)) if self.plain else asking
 
     @property
     def label(self) -> str:
@@ -209,6 +196,8 @@ class StepPart(NamedTuple):
     name: str
     """What its predictors are called by."""
     step: Step
+    fields: Mapping[str, str]
+    """The fields that are there before it, with their types."""
     asked: WordsSpec | ProgramSpec
     """The words that ship, with the program's settings; else how a signature is asked, or the program that is used."""
 
@@ -224,8 +213,7 @@ class FlowSpec(ModuleSpec):
     steps: Steps
     """In the order in which they are done."""
     reading: Reading = "strict"
-    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
-    the format is missing. Both are always reported, and no answer depends on it."""
+    """Which reading is the score: `strict`, as the paper's, or `lenient`, as a careful marker's; both are reported."""
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:
@@ -237,9 +225,14 @@ class FlowSpec(ModuleSpec):
         for place, part in self.parts.items():
             if part.step.orders != "given" and _asks_aside(part):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
+        for name, default in (("answer_format", "free"), ("max_tokens", None), ("adapter", "chat")):
+            value = getattr(self, name)
+            asked = [getattr(part.asked, name, None) for part in self.parts.values() if part.step.ask]
+            if value not in (default, *asked):
+                raise PlacedError(name, "no step takes it: set it in the step, or in the program that it uses")
         if sum(part.step.nearest is not None for part in self.parts.values()) > 1:
             raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
-        _ = self.fields_at, self.asking
+        _ = self.asking
         return self
 
     @property
@@ -251,13 +244,13 @@ class FlowSpec(ModuleSpec):
     def parts(self) -> Mapping[str, StepPart]:
         """Place of each step that asks -> what it asks, in order, each under a name of its own."""
         parts: dict[str, StepPart] = {}
-        names: set[str] = set()
+        fields, names = check_fields(self.steps), set[str]()
         for place, step in walk_steps(self.steps):
             if step.asks:
                 called = (step.called, *(f"{step.called}_{number}" for number in range(2, len(names) + 3)))
                 name = next(name for name in called if name not in names)
                 names.add(name)
-                parts[place] = StepPart(place, name, step, step.use or self._asked(step))
+                parts[place] = StepPart(place, name, step, fields[place], step.use or self._asked(step))
         return parts
 
     def _asked(self, step: Step) -> WordsSpec | ModuleSpec:
@@ -272,7 +265,7 @@ class FlowSpec(ModuleSpec):
         settings = {
             name: value
             for name, value in settings.items()
-            if name in words.own and name not in words.model_fields_set and value not in (None, "free")
+            if name in words.own and getattr(words, name) in (None, "free") and value not in (None, "free")
         }
         changed = WordsSpec.model_validate({**words.model_dump(), **settings})
         return changed.model_copy(update={"output": next(iter(step.outputs.values()))})
@@ -287,57 +280,48 @@ class FlowSpec(ModuleSpec):
         changes = (numbers, last.model, last.temperature is not None, last.rename, last.add, last.demos)
         return next(iter(self.parts.values())) if not any(changes) and last.by in BY[:2] else None
 
-    @property
-    def answering(self) -> WordsSpec | None:
-        """The words that ship in which it is asked for the answer; None where other programs answer."""
-        asked = [(part.step, part.asked) for part in self.parts.values()]
-        words = [words for step, words in asked if "answer" in step.outputs and not (step.rename or step.add)]
-        return next((one for one in reversed(words) if isinstance(one, WordsSpec)), None)
-
-    @cached_property
-    def fields_at(self) -> Mapping[str, Mapping[str, str]]:
-        """Place of each step that asks -> the fields that are there before it, with their types."""
-        return check_fields(self.steps)
-
     @cached_property
     def asking(self) -> Asking:
         """What all its steps ask and take together, and its answer by the words that it is asked in."""
         parts = [(part.step, part.asked.asking) for part in self.parts.values()]
-        models: dict[str | None, EngineNeeds] = {None: NO_NEEDS}
+        models: dict[Any, EngineNeeds] = {None: NO_NEEDS}
         for step, asking in parts:
             for name, needs in ((step.model, asking.engine_needs), *asking.models.items()):
                 models[name] = models.get(name, NO_NEEDS) | needs
         codes = [code for step, asking in parts for code in (*asking.codes, step.by) if code not in BY]
-        answering = [asking for step, asking in parts if getattr(step.use, "kind", "") != "abstain"]
-        forms = [{*asking.forms} for asking in answering if asking.forms]
-        forms += [{"choice"} for _, step in walk_steps(self.steps) if step.drop or step.each == "options"]
+        steps = [step for _, step in walk_steps(self.steps)]
+        forms = [{*asking.forms} for _, asking in parts if asking.forms]
+        votes = any(step.votes or step.combine for step in steps) or any(asking.votes for _, asking in parts)
+        if votes or any(step.drop or step.each == "options" for step in steps):
+            forms.append({"choice"})
         readers = {asking.local_reader for step, asking in parts} - {None}
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
-        adapters = sorted(
-            {asking.adapter or "" for step, asking in parts} - {""}, key=lambda name: (":" not in name, name)
-        )
+        adapters = [asking.adapter for _, asking in parts if asking.adapter]
+        asked = [(part.asked, part.step) for part in self.parts.values() if isinstance(part.asked, WordsSpec)]
+        answering = [one for one, step in asked if "answer" in step.outputs and not (step.rename or step.add)]
         alone = super().asking if self.sole is None else self.sole.asked.asking
         is_fixed = any(part.step.cite or _asks_aside(part) for part in self.parts.values())
         return Asking(
             forms=tuple(set.intersection(*forms)) if forms else None,
             engine_needs=models.pop(None),
-            models={name: needs for name, needs in models.items() if name is not None},
-            words=None if self.answering is None else self.answering.files,
-            pictures=max((asking.pictures or 0 for step, asking in parts), default=0) or None,
-            draws=any(
-                (step.samples > 1 or asking.draws) and step.temperature is None and not step.model
+            models=models,
+            words=answering[-1] if answering else None,
+            pictures=max((asking.pictures or 0 for _, asking in parts), default=0) or None,
+            draws=tuple(
+                name or step.model
                 for step, asking in parts
+                for name in asking.draws + (None,) * (step.samples > 1)
+                if step.temperature is None
             ),
             sets_temperature=any(step.temperature or asking.sets_temperature for step, asking in parts),
-            votes=any(step.votes or asking.votes for step, asking in parts)
-            or any(step.combine for _, step in walk_steps(self.steps)),
+            votes=votes,
             optimizable=alone.optimizable and not is_fixed,
             saved_as=alone.saved_as,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
             retrieval=self._find_retrieval(),
             local_reader=next(iter(readers), None),
-            adapter=next(iter(adapters), None),
+            adapter=min(adapters, key=lambda name: (":" not in name, name), default=None),
         )
 
     @property
@@ -366,7 +350,7 @@ class FlowSpec(ModuleSpec):
         counts = [step.k for _, step in walk_steps(self.steps) if step.retrieve is not None]
         if step is not None:
             ways.append(RetrievalSettings(retriever, step.k, step.query, step.query_language))
-        elif counts or (self.retriever is not None and (self._modules_look_up or not ways)):
+        elif counts or (self.retriever is not None and self._modules_look_up):
             ways.append(RetrievalSettings(retriever, max(counts, default=2), "written", None))
         most = max((way.k for way in ways if way.query == "written"), default=0)
         ways = list(dict.fromkeys(replace(way, k=most) if way.query == "written" else way for way in ways))
@@ -374,6 +358,10 @@ class FlowSpec(ModuleSpec):
             raise ValueError(
                 "its steps look up passages in several ways, and a program may use only one: use one program that "
                 "retrieves, or the steps `retrieve` and `ask`"
+            )
+        if self.retriever not in (None, *(way.retriever for way in ways)):
+            raise PlacedError(
+                "retriever", "no step looks up by it: add `retrieve`, or set it in the program that looks up"
             )
         return ways[0] if ways else None
 

@@ -122,16 +122,13 @@ class Step(VariantSpec):
 
     model_config = ConfigDict(serialize_by_alias=True)
     ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)] | None = None
-    """Ask a DSPy signature such as `question, options, passages -> answer: int`: what is read among the fields, and
-    what is written."""
+    """Ask a DSPy signature such as `question, options, passages -> answer: int`."""
     use: Annotated["AnyProgram | None", BeforeValidator(lambda value: as_program(value))] = None
-    """Let any program answer, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps; it
-    writes `answer`, and `rationale` if it reasons."""
+    """Let a program answer: a kind, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps; it writes `answer`."""
     retrieve: FieldName | None = None
     """Look up passages by a field: a text, or a list of texts."""
     each: FieldName | None = None
-    """Do steps for each entry of a list among the fields, or of `options`, the lines of the question's options, which
-    stay as they are where fewer than two are kept; what they write is gone after each, but for what they `add`."""
+    """Do steps for each entry of a list, or of `options`, the question's own; after each only what they `add` stays."""
     repeat: Annotated[int, Field(ge=1, le=100)] | None = None
     """Do steps again and again, so often at most."""
     when: Condition | None = None
@@ -139,28 +136,23 @@ class Step(VariantSpec):
     unless: Condition | None = None
     """Do steps if a condition does not hold."""
     drop: FieldName | None = None
-    """Leave an option out of the question for the steps that follow, by a field with its number, an int or a list[int];
-    the others keep their numbers. Where fewer than two would be left, none is left out."""
+    """Leave out the option whose number a field holds, or several of a list[int]; two at least stay."""
     all: Annotated[tuple[Branch, ...], AfterValidator(lambda branches: _check_count(branches, 2))] | None = None
     """Do branches side by side, two or more: a step each, or a list of steps; each sees the fields as they were."""
     model: str | None = None
     """One of the experiment's `models`; None: its `model`."""
     samples: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
-    `model.temperature`."""
+    """Replies to each question, of which the commonest legal answer is taken; several need a `model.temperature`."""
     orders: Orders = "given"
-    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
-    `reversed` the exam's order and its reverse, `random4` four orders that are drawn for each question."""
+    """Orders of the options that are asked and vote: `given`, `cyclic`, `reversed`, or drawn ones, as `random4`."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """That of this step; None: the model's."""
     rename: Annotated[FieldName | None, Field(alias="as")] = None
-    """What the step's one output, or the passages, are called among the fields; None: as the signature says, or
-    `passages`."""
+    """What the one output, or the passages, are called; None: as the signature says, or `passages`."""
     add: FieldName | None = None
     """A list that the step's one output, or each new passage, is added to, which is empty at first; None: a field."""
     by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
-    """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), or a class of modules that
-    takes a signature."""
+    """`predict`, `chain_of_thought`, `react` (its tool is the retriever), or a class that takes a signature."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the program's own, or the model's."""
     answer_format: AnswerFormat | None = None
@@ -172,25 +164,22 @@ class Step(VariantSpec):
     nearest: PositiveInt | None = None
     """How many of `demos` a question is shown, those whose `question` is nearest to it; None: all, to each."""
     words: WordsSpec | None = None
-    """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
-    is asked beside the question, such as `helps`; None: in DSPy's words."""
+    """Ask in words that ship: `zero_shot`, `{kind: few_shot, examples: mine.yaml}`, `helps`; None: in DSPy's."""
     cite: (
         Annotated[
             WordsSpec, BeforeValidator(lambda cite: {"group": "cite", **cite} if isinstance(cite, Mapping) else cite)
         ]
         | None
     ) = None
-    """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`, with
-    `words`: `{}`, or words; None names none."""
+    """With `words`: number the passages, and have the reply name the one behind its answer: `{}`, or words."""
     k: PositiveInt = 2
     """Passages for each text; the paper's 2."""
     numbered: bool = False
     """Whether each passage begins with its number, such as `[2]`, by which a model can name it."""
     query: Query = "stem"
-    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option`: the stem with each
-    option, and the best passages over all."""
+    """Of `retrieve: stem`: what is looked up; `per_option`: the stem with each option, and the best over all."""
     query_language: Language | None = None
-    """Of such a step: look up the same question in this language, found by its key; None: the language asked."""
+    """Of `retrieve: stem`: look up the same question in this language, found by its key; None: that of the question."""
     name: FieldName = "entry"
     """What an entry is called in the steps."""
     most: PositiveInt | None = None
@@ -206,8 +195,7 @@ class Step(VariantSpec):
     otherwise: Annotated[Steps | None, Field(alias="else")] = None
     """Steps that are done if the condition does not decide for `do`; None does none."""
     combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
-    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
-    and the branches' predictions; None: each branch writes names of its own."""
+    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or `./x.py:f`; None: each its own."""
 
     @classmethod
     def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:
@@ -228,10 +216,12 @@ class Step(VariantSpec):
         one_type = [*outputs.values()] in (["bool"], ["str"], ["list[str]"])
         writes_answer = "answer" in outputs and outputs.keys() <= {"answer", "rationale"}
         refusals = {
-            "as and add need exactly one output": len(outputs) > 1 and bool(self.rename or self.add),
+            "as and add need exactly one output": len(outputs) > 1 and (self.rename or self.add),
             "cite needs words that name an option, and passages: read `question, options, passages`": (
                 self.cite is not None and (asks != "reply" or self.texts != (PASSAGES,))
             ),
+            "these words take no answer_format or max_tokens: leave it out": self.words
+            and {"answer_format", "max_tokens"} & {name for name, value in self if value} - {*self.words.own},
             "these words show a question and one text, and return one bool, str or list[str]": asks == "aside"
             and not (one_type and len(texts) <= 2 - ("question" in inputs)),
             "these words read `question` and one text, and write only `answer`, and `rationale` if they reason": (

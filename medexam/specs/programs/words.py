@@ -2,16 +2,15 @@
 something beside the question. `words.yaml` says what each of them asks and takes.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     Field,
     ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
+    StringConstraints,
     model_serializer,
     model_validator,
 )
@@ -19,7 +18,7 @@ from pydantic import (
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.base import PlacedError, Spec, parse_yaml
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt, WordFiles
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 TABLE = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), "words.yaml")
@@ -34,23 +33,11 @@ SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supp
 """The groups of words that ship for what is asked beside the question."""
 
 
-def _check_orders(orders: str) -> str:
-    if not re.fullmatch(r"given|cyclic|reversed|random([2-9]|[1-9]\d{1,2})", orders):
-        raise ValueError("orders are given, cyclic, reversed, or drawn, such as four: random4")
-    return orders
-
-
-Orders = Annotated[str, AfterValidator(_check_orders)]
+Orders = Annotated[str, StringConstraints(pattern=r"^(given|cyclic|reversed|random([2-9]|[1-9]\d{1,2}))$")]
 
 
 class VariantSpec(Spec):
     """Base of what has some of its fields alone, by what it is."""
-
-    @property
-    def own(self) -> Collection[str]:
-        """The keys that it has."""
-        fields = type(self).model_fields.items()
-        return self.keys_of({field.alias or name: getattr(self, name) for name, field in fields})
 
     @model_serializer(mode="wrap")
     def _dump_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -65,24 +52,19 @@ class WordsSpec(VariantSpec):
     prompt: str | Path | None = None
     """A named set of words (`paper`) or a path to a YAML file with one's own; None: those that ship for it."""
     prompt_language: Language | None = None
-    """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
-    that of the questions."""
+    """The language of the words, whatever that of the questions; None: that of the questions."""
     answer_format: AnswerFormat = "free"
-    """`free` asks for the format and parses the reply, as the paper did; `guided` leaves the model nothing but a
-    legal answer, so no question with options stays unanswered."""
+    """`free` asks for the format and parses the reply, as the paper did; `guided` allows only a legal answer."""
     answer_form: AnswerForm = "braces"
     """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
     examples: str | Path = "paper"
     """A named set of examples (`paper`) or a path to a YAML file with one's own, for the words of few_shot."""
     max_tokens: PositiveInt | None = None
-    """Tokens a reply may have; None: the model's `max_tokens`, else the words' own, such as 64 for a direct answer and
-    512 for reasoning. What is asked beside the question has 16 for a verdict, else 96, whatever the model's."""
+    """Tokens a reply may have; None: the model's `max_tokens`, else the words' own, as 64, or 512 for reasoning."""
     answer_after_budget: bool = False
-    """If a free reply is cut off in its thinking, close the thinking and choose among the options in one further
-    call."""
+    """If a free reply is cut off in its thinking, choose among the options in one further call."""
     images: Literal["hidden", "shown"] = "hidden"
-    """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees.
-    `dataset.images: with` asks only the questions that have one."""
+    """`shown` sends the question's picture with the words, to a model that sees; see `dataset.images`."""
     image_side: PositiveInt = 1024
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
     read: Literal["option_text", "label"] = "option_text"
@@ -90,16 +72,15 @@ class WordsSpec(VariantSpec):
     read_by: ReadBy | Literal["auto"] = "auto"
     """How the server is asked; `auto` takes the cheapest of the ways that it offers."""
     norm: ScoreNorm = "token_mean"
-    """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
-    mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, `pmi`, the gain
-    over the option's probability without the question, or `min_k`, the mean over its least likely fifth of tokens."""
+    """What makes log-probabilities of longer and shorter options comparable: `token_mean` (the paper's), `sum`
+    (nothing), per `byte` or `character`, `pmi` (the gain by the question), or `min_k` (the least likely fifth of the
+    tokens)."""
     context: Literal["stem", "stem_and_options"] | None = None
     """What stands before what is read; None: the stem alone for option texts, stem and options for labels."""
     chat_template: bool = False
     """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
     orders: Orders = "given"
-    """Show the options in several orders and average the probabilities: `cyclic` is every rotation, `reversed` the
-    exam's order and its reverse, `random4` four orders that are drawn for each question."""
+    """Show the options in several orders and average: `given`, `cyclic`, `reversed`, or drawn ones, as `random4`."""
     abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
     """Leave a question blank when the best option's share of the probability is less than this; None never does."""
     group: str = ""
@@ -144,27 +125,19 @@ class WordsSpec(VariantSpec):
         return self.read == "label" or self.context == "stem_and_options"
 
     @property
-    def files(self) -> WordFiles:
-        """Where its words are."""
-        layout: Literal["instructions", "likelihood", "groups"] = "groups"
-        parts: list[str | None] = [*(self.budget(None) if self.asks == "task" else ())]
-        if self.asks == "reply":
-            layout, parts = "instructions", [self.kind]
-        elif self.asks == "likelihood":
-            layout, parts = "likelihood", [self.read, "premise" if self.norm == "pmi" else None]
+    def parts(self) -> tuple[str, ...]:
+        """What is taken of its prompt file."""
+        if self.asks == "task":
+            return tuple(self.budget(None))
+        parts: list[str | None] = [self.kind]
+        if self.asks == "likelihood":
+            parts = [self.read, "premise" if self.norm == "pmi" else None]
         elif self.asks == "aside":
             # A verdict on a question that brings a wrong answer along names that.
             wrong = "wrong_answer" if self.group in ("helps", "supports") else None
             verdict = ("answer_yes", "answer_no") if self.output == "bool" else ()
             parts = [self.group, self.at_first, self.entry, wrong, *verdict]
-        return WordFiles(
-            layout,
-            self.prompt or WORDS[self.kind]["prompt"],
-            tuple(part for part in parts if part is not None),
-            self.answer_form,
-            self.examples if self.kind == "few_shot" else None,
-            self.prompt_language,
-        )
+        return tuple(part for part in parts if part is not None)
 
     @property
     def asking(self) -> Asking:
@@ -180,7 +153,6 @@ class WordsSpec(VariantSpec):
                 closes=self.answer_after_budget,
                 pictures=has_pictures,
             ),
-            words=self.files,
             pictures=self.image_side if has_pictures else None,
             optimizable=self.asks == "reply",
             saved_as={"kind": self.kind, "form": self.answer_form} if self.asks == "reply" else {},
