@@ -13,7 +13,6 @@ from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.environment import RUN_WAYS_OUT, list_prices
-from medexam.experiments.store.items import describe_golds
 from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.process import background_loop
 from medexam.programs.outcome import look
@@ -71,9 +70,12 @@ class Plan(Displayed):
         """What a user should know before it is carried out, a line each; usually none."""
         warnings = [f"warning: {warning}" for run in self.runs for warning in run.warnings]
         runs = [run for run in self.runs if not run.folder.repeat_number]
-        news = [run.lent_note for run in runs]
-        news += [describe_golds(run.folder.read_record(), run.question_set) for run in runs if run.folder.exists()]
-        return list(dict.fromkeys([*warnings, *filter(None, news)]))
+        news = [
+            f"run {run.run_id}: golds of its data have changed since it was scored; its scores are made again"
+            for run in runs
+            if run.folder.exists() and run.folder.read_record().dataset_golds != run.question_set.golds_fingerprint
+        ]
+        return list(dict.fromkeys([*warnings, *filter(None, [run.lent_note for run in runs]), *news]))
 
     def check_ready(self) -> None:
         """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package

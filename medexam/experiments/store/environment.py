@@ -44,25 +44,22 @@ def build_environment(
     each, None where nobody was reached, and `machine` what `describe_environment` says. This invocation asked `asked`
     questions for `asked_s` seconds.
     """
+
+    def describe(name: str | None) -> dict[str, Any]:
+        if (info := infos.get(name)) is None:
+            return {"engine": None, "prices": None}
+        return {"engine": info.model_dump(mode="json", exclude={"identity"}), "prices": list_prices(models[name])}
+
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    parts: dict[str | None, dict[str, Any]] = {
-        name: {
-            "name": model.label,
-            "engine": None if (info := infos.get(name)) is None else info.model_dump(mode="json", exclude={"identity"}),
-            "prices": None if info is None else list_prices(model),
-        }
-        for name, model in models.items()
-    }
-    own = parts.pop(None, {"engine": None, "prices": None})
+    further = {name: {"name": model.label, **describe(name)} for name, model in models.items() if name}
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
         "asked_s": round(before.get("asked_s", 0.0) + asked_s, 3),
         "asked": before.get("asked", 0) + asked,
-        "engine": own["engine"],
-        "prices": own["prices"],
+        **describe(None),
         **machine,
-        **({"models": parts} if parts else {}),
+        **({"models": further} if further else {}),
     }
 
 

@@ -316,10 +316,3 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
             "--resume to ask the data as they are"
         )
     return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
-
-
-def describe_golds(record: RunRecord, data: AnySet) -> str | None:
-    """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
-    if record.dataset_golds == data.golds_fingerprint:
-        return None
-    return f"run {record.run_id}: golds of its data have changed since it was scored; its scores are made again"
