@@ -55,7 +55,11 @@ def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
     `fields` are those of its record that do not follow from the folder and the items. Raises `RunFolderError` where the
     folder cannot be written.
     """
+    # What a benchmark of the user's own loads need not know of files.
+    with suppress(DatasetError):
+        items = replace(items, files_digest=items.files_digest or digest_files(fields["cell"].dataset))
     of_items = {
+        "dataset_files": items.files_digest,
         "dataset_version": items.version,
         "dataset_source": items.source,
         "dataset_fingerprint": items.fingerprint,
@@ -65,9 +69,6 @@ def begin_run(folder: RunFolder, items: AnySet, **fields: Any) -> None:
     own = {"run_id": folder.name, "spec_digest": digest(fields["identity"])}
     record = RunRecord(**(own | fields | of_items))
     if record.keeps_items:
-        # What a benchmark of the user's own loads need not know of files.
-        with suppress(DatasetError):
-            items = replace(items, files_digest=items.files_digest or digest_files(record.cell.dataset))
         has_items = False
         # To look takes less than to write 100,000.
         with suppress(RunFolderError):
@@ -284,15 +285,15 @@ def _write_picture(folder: Path, url: str) -> str:
 def data_changed(folder: RunFolder) -> bool:
     """Return whether the files of the run's data set are at hand, and others than those that it was asked from.
 
-    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged, and so are the data of
-    a run that keeps no questions. Raises `RunFolderError` where its questions are damaged.
+    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged. Raises
+    `RunFolderError` where its questions are damaged.
     """
     record = folder.read_record()
-    if record.cell.dataset.runs_code or not record.keeps_items:
+    if record.cell.dataset.runs_code:
         return False
-    before = _read_description(folder.path / ITEMS)["files_digest"]
+    before = _read_description(folder.path / ITEMS)["files_digest"] if record.keeps_items else record.dataset_files
     with suppress(DatasetError):
-        return bool(before != digest_files(record.cell.dataset))
+        return before not in ("", digest_files(record.cell.dataset))
     return False
 
 

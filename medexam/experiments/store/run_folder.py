@@ -169,6 +169,8 @@ class RunRecord:
     description: str
     dataset_version: str
     dataset_source: str
+    dataset_files: str = ""
+    """SHA-256 of the files' bytes; empty if they are not known."""
     dataset_fingerprint: str
     """SHA-256 of the questions that the data hold, without golds."""
     dataset_golds: str

@@ -23,10 +23,12 @@ def _keep(place, items, program, **dataset) -> RunFolder:
 def test_questions_and_golds_come_back_as_they_were(tmp_path) -> None:
     exams = load_exam_set(DatasetSpec(name="headqa_sample"))
     folder = _keep(tmp_path, exams, {"kind": "longest"})
-    assert vars(load_items(folder)) == {**vars(exams), "golds": load_items(folder).golds}
-    assert dict(load_items(folder).golds) == {key: exams.golds[key] for key in exams.golds}
-    columns = pq.read_schema(folder.path / "items.parquet").names
-    assert [name for name in columns if name.startswith("gold_")] == ["gold_number", "gold_others"]
+    kept = load_items(folder)
+    assert vars(kept) | {"golds": dict(kept.golds)} == vars(exams) | {"golds": dict(exams.golds)}
+    assert [name for name in pq.read_schema(folder.path / "items.parquet").names if name.startswith("gold_")] == [
+        "gold_number",
+        "gold_others",
+    ]
 
 
 def test_half_a_character_is_kept_as_its_escape(tmp_path) -> None:
@@ -39,9 +41,10 @@ def test_half_a_character_is_kept_as_its_escape(tmp_path) -> None:
 def test_tasks_come_back_as_they_were(tmp_path) -> None:
     rows = [(f"{n}_CQ#E", "It is the heart. It beats.", "What?", "the heart") for n in (1, 2, 3)]
     path = str(write_squad(tmp_path / "en.jsonl", rows))
-    spec = DatasetSpec(kind="spans", name="mine", path=path)
+    own = {"kind": "spans", "name": "mine", "path": path}
+    spec = DatasetSpec(**own)
     tasks = find_benchmark(spec).load(spec)
-    folder = _keep(tmp_path, tasks, {"kind": "quote"}, kind="spans", name="mine", path=path)
+    folder = _keep(tmp_path, tasks, {"kind": "quote"}, **own)
     assert load_items(folder) == replace(tasks, golds=dict(tasks.golds))
 
 
@@ -58,7 +61,7 @@ def test_pictures_lie_beside_the_questions_once(tmp_path) -> None:
 
 def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_path) -> None:
     table = tmp_path / "own.jsonl"
-    rows = [{"stem": f"{word} of these?", "options": ["left", "right"], "answer": "left"} for word in ("Which", "What")]
+    rows = [{"stem": word + " of these?", "options": ["left", "right"], "answer": "left"} for word in ("Which", "What")]
     table.write_text("\n".join(map(json.dumps, rows)))
     own = spec | {"dataset": {"kind": "choice", "path": str(table)}}
     ask(whole := own | {"name": "a"}, limit=1)
@@ -69,6 +72,8 @@ def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_
     assert load_items(RunFolder(run.folder)).questions[0].stem == "Which of these?"
     with pytest.raises(RunFolderError, match="holds them already"):
         ask(whole, keep_items=False)
+    table.write_text("")
+    assert medexam.load_run(run.folder).stored.note
     table.unlink()
     assert medexam.load_run(run.folder).accuracy == run.accuracy
     with pytest.raises(DatasetError, match=r"own\.jsonl"):
