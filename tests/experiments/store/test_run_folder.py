@@ -170,13 +170,12 @@ def test_runs_are_found_by_folder_and_by_how_their_id_begins(make_run, tmp_path,
 
 def test_runs_come_in_the_order_of_their_spec_and_experiments_in_that_of_their_beginning(tmp_path) -> None:
     """However they were asked; one whose spec or times cannot be read stands by itself."""
-    records = [
+    for name, started_at, experiment, place in [
         ("late", "10:03", "new", 0),
         ("second", "10:01", "old", 1),
         ("first", "10:02", "old", 0),
         ("strange", "10:04", ["old"], 0),
-    ]
-    for name, started_at, experiment, place in records:
+    ]:
         made = RunFolder(tmp_path / name)
         made.create()
         made.write_json("spec.json", {"experiment_digest": experiment, "place": place})
