@@ -30,7 +30,6 @@ _IN_LINES = re.compile(rf"(?:^|(?<=\s)){_LABEL}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*([A-Z])[ \t]+")
 _OWN_LABEL = re.compile(rf"\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
 """A label before an option, which may stand close to it, as in `(A)text`."""
-_LABEL_BEHIND = re.compile(r"\s*[(\[]([A-Za-z])[)\]]\Z")
 _LEAD = r"\n[^\n]{0,20}{}\s*[:：]\s*\Z"  # noqa: RUF001
 """What stands before the first option, on a line of its own."""
 _FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
@@ -395,8 +394,8 @@ def _by_text(value: Any, options: ReadOptions) -> int | None:
         matches = [place for place, text in enumerate(texts, start=1) if same(text) == same(wording)]
         if len(matches) == 1 and same(wording):
             return matches[0]
-    label = _OWN_LABEL.match(wording) or _LABEL_BEHIND.search(wording)
-    place = None if label is None else _by_text(wording[: label.start()] or wording[label.end() :], options)
+    label = _OWN_LABEL.match(wording)
+    place = None if label is None else _by_text(wording[label.end() :], options)
     if label is None or place is None:
         return None
     names = {options.labels[place - 1].casefold() if options.labels else "", ascii_lowercase[place - 1], str(place)}

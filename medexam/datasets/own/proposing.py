@@ -40,8 +40,8 @@ from medexam.specs.dataset import ColumnsSpec, KeySpec, OwnKind
 
 _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""
-_ENOUGH_ROWS, _FEW_ANSWERS = 8, 5
-"""Rows of which only a few different answers are strange, and how many are few."""
+_ENOUGH_ROWS = 8
+"""Rows of which only one answer is strange."""
 _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
 _FEW_WORDS, _TOPIC_WORDS = 5, 6
@@ -133,10 +133,9 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None) -> float:
 
 def _find_stem(draft: Proposal) -> str | None:
     """Find the column of the questions by its name, or the longest texts of a table without header."""
-    grouped = {column for group, _ in find_groups(draft.names) if len(group) > 2 for column in group}
     cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
     texts = [name for name in cells if _share(_NUMBERED.fullmatch, cells[name] or "1") < _HALF]
-    if candidates := find_named("stem", [name for name in texts if name not in grouped]):
+    if candidates := find_named("stem", texts):
         return candidates[0]
     has_header = draft.names[:1] != ("1",)
     return None if has_header else max(texts, key=lambda name: sum(map(len, cells[name])), default=None)
@@ -241,20 +240,15 @@ def _ask_answer(draft: Proposal, reason: str = "") -> None:
 
 
 def _ask_options(draft: Proposal, answer_columns: Sequence[str]) -> None:
-    """Ask for the options of questions with answers, or whether all have those that occur."""
+    """Ask for the options of questions with answers."""
     answer = next(filter(draft.sample.filled, answer_columns), None)
     if answer is None:
         return
     draft.columns |= {} if answer == KEYED else {"answer": answer}
-    values = [" ".join(str(value).split()) for value in draft.sample.filled(answer)]
-    answers, others = list(dict.fromkeys(values)), draft.unused()
-    words = "or set kind: short_answer or spans"
-    is_closed = len(answers) <= min(_FEW_ANSWERS, len(values) // 2) and max(map(len, answers)) > 1
-    if is_closed and not find_named("options", others):
-        draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; {words}")
-    else:
-        advice = f"`between` says what stands between them; {words}, if answers such as {answers[0]:.40} are words"
-        draft.ask("options", f"which column holds the options: {', '.join(others) or 'none is left'}; {advice}")
+    example, others = " ".join(str(draft.sample.filled(answer)[0]).split()), ", ".join(draft.unused()) or "none is left"
+    ways = "`between` says what stands between them; `choices: [...]` are those of every question"
+    kinds = f"or set kind: short_answer or spans, if answers such as {example:.40} are words"
+    draft.ask("options", f"which column holds the options: {others}; {ways}; {kinds}")
 
 
 def _propose_others(draft: Proposal) -> None:
