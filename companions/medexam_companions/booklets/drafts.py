@@ -4,7 +4,7 @@ Drafts are made of numbered lines: lines are joined, places gathered, and drawin
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,25 +84,21 @@ def _draft(raw: RawQuestion, words: Vocabulary) -> Draft:
     }
     stem, *options = (text for text, _ in joined.values())
     after, _ = join_lines((line.text for line in raw.after), words, raw.number)
+    boxes: defaultdict[tuple[int, int], list[Box]] = defaultdict(list)
+    for line in raw.lines:
+        boxes[_column(line)].append(line.box)
     first_characters = [option.printed.text.lstrip("(")[:1] for option in raw.options]
     return Draft(
         raw.number,
         stem,
         dict(zip([option.number for option in raw.options], options, strict=True)),
-        _find_boxes(raw.lines),
+        tuple(map(Box.around, boxes.values())),
         tuple(end for _, ends in joined.values() for end in ends),
         "A" if any(map(str.isupper, first_characters)) else "a" if any(map(str.islower, first_characters)) else "1",
         raw.restarted,
         after,
         guessed=sum(line.guessed for line in raw.lines),
     )
-
-
-def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:
-    parts: defaultdict[tuple[int, int], list[Box]] = defaultdict(list)
-    for line in lines:
-        parts[line.box.page, line.column].append(line.box)
-    return tuple(map(Box.around, parts.values()))
 
 
 def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> Iterator[tuple[int, Box]]:

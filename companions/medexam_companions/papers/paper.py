@@ -123,10 +123,8 @@ class PaperItem(FrozenModel):
     """The `retriever` part of a spec, for a map of its corpus."""
     part: Literal["sources", "density", "questions"] = "sources"
     """The picture of a map."""
-    grid: str = ""
-    """The shipped matrix of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
-    """Those of the matrix that are shown."""
+    """Those of the shipped matrix of fine-tuned encoders that are shown."""
     trainings: tuple[str, ...] = ()
     """Those of the matrix that are shown; empty shows all."""
     variants: tuple[str, ...] = ()

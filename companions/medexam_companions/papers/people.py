@@ -55,7 +55,13 @@ def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]],
     headers = ("Run",) * several + ("Exam", "n", "Points", "Ten best", "Pass mark", "Result")
     lines = tuple((name,) * several + _cells(row) for name, row in pairs)
     best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row["passed"])
-    caption = f"{_verdict(pairs, several=several)} {_caption()}"
+    boards = load_exam_boards()
+    caption = (
+        f"{_verdict(pairs, several=several)} Points: 3 right - wrong. Ten best: the average of the ten best people. "
+        f"Pass mark: {percent(boards['pass_share']).removesuffix('.0')} % of that, the Ministry's rule for these exams. "
+        f"Only exams that were asked and scored whole. At most {boards['counted']} questions counted for people; n "
+        "counts the data set's questions, spare ones included, so points are out of 3 n."
+    )
     table = Table("Against people", headers, lines, best, text_columns=1 + several, caption=caption)
     return documents, [table]
 
@@ -121,14 +127,4 @@ def _verdict(pairs: Sequence[tuple[str, Row]], *, several: bool) -> str:
     return (
         f"{passes} of {len(pairs)} whole exams are passed; the widest margin is that of {name} in {exam}, "
         f"{decimal(margin)} points."
-    )
-
-
-def _caption() -> str:
-    boards = load_exam_boards()
-    return (
-        "Points: 3 right - wrong. Ten best: the average of the ten best people. Pass mark: "
-        f"{percent(boards['pass_share']).removesuffix('.0')} % of that, the Ministry's rule for these exams. Only "
-        f"exams that were asked and scored whole. At most {boards['counted']} questions counted for people; n counts "
-        "the data set's questions, spare ones included, so points are out of 3 n."
     )

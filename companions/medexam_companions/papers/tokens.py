@@ -48,15 +48,6 @@ def _count_signs(piece: str) -> int:
         elif match := _SUFFIX.search(piece):
             piece = piece[: match.start()]
         else:
-            return count + _count_cuts(piece)
+            return count + len(_INFIX.findall(piece)) + sum(map(bool, _INFIX.split(piece)))
         count += 1
     return count + bool(piece)
-
-
-def _count_cuts(piece: str) -> int:
-    """Count the tokens of a piece that begins and ends with no sign."""
-    parts, end = 0, 0
-    for match in _INFIX.finditer(piece):
-        parts += 1 + (match.start() > end)
-        end = match.end()
-    return parts + (end < len(piece))

@@ -9,6 +9,8 @@ from medexam_companions.casimedicos import FinetuningSpec, learn, load_finetunin
 from medexam_companions.papers.beside import Product, set_beside
 from medexam_companions.papers.paper import Grid, PaperEntry
 
+MATRIX = "casimedicos"
+"""The shipped one of all encoders, trainings and variants."""
 AVERAGE = "Avg."
 KINDS = ("empty", "incomplete", "exact")
 """Of predictions, as the paper counts them."""
@@ -24,7 +26,7 @@ def make_trained(entry: PaperEntry, overrides: Mapping[str, Any], out: Path, say
     if wrong_keys := [key for key in overrides if key not in FinetuningSpec.model_fields]:
         fields = ", ".join(FinetuningSpec.model_fields)
         raise SpecError(f"--set {wrong_keys[0]}: {entry.name} is a matrix of fine-tunings, whose keys are {fields}")
-    whole = load_finetuning(item.grid, {})
+    whole = load_finetuning(MATRIX, {})
     changes: dict[str, Any] = {
         "encoders": {name: whole.encoders[name] for name in item.encoders},
         "trainings": {name: whole.trainings[name] for name in item.trainings or whole.trainings},
@@ -34,7 +36,7 @@ def make_trained(entry: PaperEntry, overrides: Mapping[str, Any], out: Path, say
     rows: dict[str, dict[str, float | None]] = {}
     for heading, differences in (item.averages or {"": {}}).items():
         try:
-            cells = plan_cells(load_finetuning(item.grid, {**changes, **differences}), out)
+            cells = plan_cells(load_finetuning(MATRIX, {**changes, **differences}), out)
         except DatasetError as error:
             if not differences:
                 raise

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pypdfium2 import PdfMatrix
 
-_QUARTER = 90
-
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -62,14 +60,3 @@ class Frame:
     def place_box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """Return where a box of the content stands."""
         return Box(self.page, *self.to_page.on_rect(left, bottom, right, top))
-
-
-def find_turn(angles: Sequence[float], page_turn: int) -> int:
-    """Find the turn that makes most text upright, by the degrees that each letter is turned counter-clockwise.
-
-    Without letters it is the turn in which the page is shown.
-    """
-    if not angles:
-        return page_turn % 360
-    quarters = [round(angle / _QUARTER) % 4 for angle in angles]
-    return max(set(quarters), key=lambda quarter: (quarters.count(quarter), quarter * _QUARTER == page_turn)) * _QUARTER

@@ -6,6 +6,7 @@ the type by the text's matrix.
 
 import ctypes
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 
 from medexam_companions.booklets.pages import pdfium
 from medexam_companions.booklets.pages.characters import Font, clean_character, find_font
-from medexam_companions.booklets.pages.frames import Box, Frame, find_turn
+from medexam_companions.booklets.pages.frames import Box, Frame
 
 _UPRIGHT = 6.0
 """Degrees that the characters of a line may be turned."""
@@ -82,7 +83,10 @@ def read_glyphs(page: Any, text: Any, number: int) -> tuple[Frame, tuple[Glyph, 
     Spaces that the library guessed are left out, and so is what stands outside the page.
     """
     characters = [character for character in _read_characters(text) if character.text]
-    turn = find_turn([character.angle for character in characters if not character.text.isspace()], page.get_rotation())
+    shown = page.get_rotation()
+    turns = Counter(round(one.angle / 90) % 4 * 90 for one in characters if not one.text.isspace())
+    # The turn that makes most text upright; without text the one in which the page is shown.
+    turn = max(turns, key=lambda turn: (turns[turn], turn == shown), default=shown % 360)
     frame = Frame.turned(number, page.get_bbox(), turn)
     upright = (character for character in characters if abs((character.angle + 180 - turn) % 360 - 180) <= _UPRIGHT)
     glyphs: list[Glyph] = []

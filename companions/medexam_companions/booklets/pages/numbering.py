@@ -165,7 +165,10 @@ def _read_from(layout: BookletLayout, labels: Sequence[_Label], start: int) -> l
             questions.append(RawQuestion(label.number, [replace(line, text=label.text)]))
         elif last is not None and label is not None and _begins_option(label, following, last):
             if label.number == 1 and last.options:
-                _return_to_stem(last)
+                # What was taken for options are numbered lines of the stem.
+                last.restarted = True
+                last.stem += [each for option in last.options for each in (option.printed, *option.lines[1:])]
+                last.options.clear()
             last.options.append(RawOption(label.number, line, [replace(line, text=label.text)]))
         elif last is not None:
             (last.options[-1].lines if last.options else last.stem).append(line)
@@ -190,14 +193,6 @@ def _begins_option(label: _Label, following: _Label | None, question: RawQuestio
     # One number may not have been read: better a gap that is seen than two options in one.
     skips_one = bool(question.options) and label.number == question.options[-1].number + 2
     return label.number == len(question.options) + 1 or skips_one
-
-
-def _return_to_stem(question: RawQuestion) -> None:
-    """Return numbered lines to the stem that were taken for options but are followed by another 1."""
-    question.restarted = True
-    for option in question.options:
-        question.stem += [option.printed, *option.lines[1:]]
-    question.options.clear()
 
 
 def _set_apart(question: RawQuestion, leading: float, usual: int, *, last: bool) -> None:
