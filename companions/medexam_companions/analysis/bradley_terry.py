@@ -35,7 +35,10 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[dict[str,
     """
     wins = np.array([(run - scores > NO_DIFFERENCE).sum(axis=1) for run in scores], dtype=float)
     fitted, inverse = _fit(wins)
-    covariance, freedom = _find_covariance(_residuals(scores, _expected(fitted)) @ inverse, clusters)
+    # Row j, column i: the wins of run i over the others on question j, minus those that its strength lets expect.
+    margins = ((run - scores, chances) for run, chances in zip(scores, _expected(fitted), strict=True))
+    by_run = [(gap > NO_DIFFERENCE).sum(axis=0) - chances @ (np.abs(gap) > NO_DIFFERENCE) for gap, chances in margins]
+    covariance, freedom = _find_covariance(np.array(by_run).T @ inverse, clusters)
     runs = len(scores)
     single, (one, other) = np.eye(runs), np.triu_indices(runs, 1)
     width = _half_widths(covariance, freedom, single)
@@ -74,13 +77,6 @@ def _fit(wins: Floats) -> tuple[Floats, Floats]:
         if np.abs(step).max() < 1e-12:
             break
     return strengths, np.asarray(np.linalg.inv(curvature))
-
-
-def _residuals(scores: Floats, expected: Floats) -> Floats:
-    """Compute `[j, i]`: the wins of run i over the others on question j, minus those that its strength lets expect."""
-    margins = ((run - scores, chances) for run, chances in zip(scores, expected, strict=True))
-    by_run = [(gap > NO_DIFFERENCE).sum(axis=0) - chances @ (np.abs(gap) > NO_DIFFERENCE) for gap, chances in margins]
-    return np.array(by_run).T
 
 
 def _find_covariance(influences: Floats, clusters: Sequence[str]) -> tuple[Floats, int]:

@@ -32,20 +32,18 @@ def agree(marks: Mapping[str, Mapping[str, V]], values: Sequence[V], *, ordered:
     where all agree, 0 if chance explains it; with quadratic weights (Cohen 1968) if the marks are ordered. It is None
     if all marks are one and the same, or fewer than two items are marked by both.
     """
-    return [
-        {"raters": pair, **_agree(marks[pair[0]], marks[pair[1]], list(values), ordered)}
-        for pair in combinations(marks, 2)
-    ]
-
-
-def _agree(first: Mapping[str, V], second: Mapping[str, V], values: list[V], ordered: bool) -> dict[str, Any]:
-    pairs = [(mark, second[item]) for item, mark in first.items() if item in second]
-    same = sum(one == other for one, other in pairs) / len(pairs) if pairs else None
-    table = np.zeros((len(values), len(values)))
-    for one, other in pairs:
-        table[values.index(one), values.index(other)] += 1
-    is_vague = len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2
-    return {"n": len(pairs), "same": same, "kappa": None if is_vague else cohens_kappa(table, quadratic=ordered)}
+    agreements = []
+    for raters in combinations(marks, 2):
+        first, second = (marks[rater] for rater in raters)
+        pairs = [(mark, second[item]) for item, mark in first.items() if item in second]
+        same = sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+        table = np.zeros((len(values), len(values)))
+        for one, other in pairs:
+            table[values.index(one), values.index(other)] += 1
+        is_vague = len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2
+        kappa = None if is_vague else cohens_kappa(table, quadratic=ordered)
+        agreements.append({"raters": raters, "n": len(pairs), "same": same, "kappa": kappa})
+    return agreements
 
 
 def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> dict[str, Any]:

@@ -29,7 +29,11 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
     """
     items = ratings.items
     marks = {aspect: ratings.marks(aspect) for aspect in ASPECTS}
-    means = {aspect: _average_marks(marks[aspect]) for aspect in ASPECTS}
+    means: dict[str, dict[str, float]] = {aspect: {} for aspect in ASPECTS}
+    for aspect, by_rater in marks.items():
+        for code in items:
+            if numbers := [by_code[code] for by_code in by_rater.values() if code in by_code]:
+                means[aspect][code] = fmean(numbers)
     correctness = means[CORRECTNESS]
     rated = [code for code in items if code in correctness]
     return {
@@ -73,15 +77,6 @@ def _compare_raters(
         questions = [items[code].key for code in shared]
         correlation = correlate([first[code] for code in shared], [second[code] for code in shared], questions)
         yield {"aspect": aspect, **agreement, **correlation}
-
-
-def _average_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-    """Average the raters' marks of each answer that at least one has marked, by code."""
-    by_code: dict[str, list[int]] = {}
-    for rater_marks in marks.values():
-        for code, mark in rater_marks.items():
-            by_code.setdefault(code, []).append(mark)
-    return {code: fmean(each) for code, each in by_code.items()}
 
 
 def _means_by(

@@ -17,11 +17,7 @@ from medexam.specs import DatasetSpec
 FILES: Mapping[str, str] = {
     "true_false": "TF.json",
     "multiple_choice": "MC.json",
-    "list": "list.json",
-    "short": "short.json",
-    "short_inverse": "short_inverse.json",
-    "multi_hop": "multi_hop.json",
-    "multi_hop_inverse": "multi_hop_inverse.json",
+    **{kind: f"{kind}.json" for kind in ("list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")},
 }
 """Format -> the name of its file."""
 _TYPES = {"short": "short_answer"}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam import Question
 from medexam.datasets import find_files, read_embedded, render_record, write_exam_table
 from medexam.experiments import count_answerers, open_store, send_copy
 from medexam.specs import ModelSpec
@@ -150,7 +149,12 @@ def _write_table(
             texts[question.key].stem,
             texts[question.key].options,
             golds[question.key].number,
-            _image(question, pictures),
+            # Pictures that the source does not hold are named.
+            pictures.get(
+                (question.exam.name, question.number), question.image and {"bytes": None, "path": question.image}
+            )
+            if pictures
+            else question.image,
         )
         for question in plan.exam_set.questions
         if question.key in texts
@@ -158,13 +162,6 @@ def _write_table(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_exam_table(path, records, origin, with_pictures=bool(pictures))
     return len(records)
-
-
-def _image(question: Question, pictures: Mapping[Any, Any]) -> Any:
-    if not pictures:
-        return question.image
-    reference = None if question.image is None else {"bytes": None, "path": question.image}
-    return pictures.get((question.exam.name, question.number), reference)
 
 
 def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> Any:

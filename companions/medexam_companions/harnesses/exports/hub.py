@@ -49,7 +49,15 @@ def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
         with whole_file(path) as draft:
             pq.write_table(pa.Table.from_pylist(rows, schema=schema), draft, compression="zstd")
         paths.append(path)
-    card = f"---\n{yaml.safe_dump(_front_matter(runs), sort_keys=False)}---\n\n{disarm(_description(runs))}"
+    names = {run.items.licence.lower() for run in runs if run.items.licence}
+    front_matter = {
+        "license": names.pop() if len(names) == 1 and names <= LICENCES else "other",
+        "language": sorted({run.values["language"] for run in runs}),
+        "task_categories": ["question-answering"],
+        "tags": ["evaluation-results", "medical"],
+        "configs": [{"config_name": path.stem, "data_files": f"data/{path.name}"} for path in paths],
+    }
+    card = f"---\n{yaml.safe_dump(front_matter, sort_keys=False)}---\n\n{disarm(_description(runs))}"
     write_whole(folder / CARD, card)
     return [*paths, folder / CARD]
 
@@ -90,19 +98,6 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
         "end": None if prediction.span is None else prediction.span[1],
         "outputs": None if prediction.outputs is None else json.dumps(prediction.outputs, ensure_ascii=False),
         "scores": list(answer.scores.items()),
-    }
-
-
-def _front_matter(runs: Sequence[ExportedRun]) -> dict[str, Any]:
-    names = {run.items.licence.lower() for run in runs if run.items.licence}
-    return {
-        "license": names.pop() if len(names) == 1 and names <= LICENCES else "other",
-        "language": sorted({run.values["language"] for run in runs}),
-        "task_categories": ["question-answering"],
-        "tags": ["evaluation-results", "medical"],
-        "configs": [
-            {"config_name": run.run.folder.name, "data_files": f"data/{run.run.folder.name}.parquet"} for run in runs
-        ],
     }
 
 
