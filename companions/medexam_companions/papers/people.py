@@ -60,7 +60,8 @@ def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]],
         f"{_verdict(pairs, several=several)} Points: 3 right - wrong. Ten best: the average of the ten best people. "
         f"Pass mark: {percent(boards['pass_share']).removesuffix('.0')} % of that, the Ministry's rule for these "
         "exams. Only exams that were asked and scored whole. At most "
-        f"{boards['counted']} questions counted for people; n counts the data set's questions, spare ones included, so points are out of 3 n."
+        f"{boards['counted']} questions counted for people; n counts the data set's questions, spare ones included, so "
+        "points are out of 3 n."
     )
     table = Table("Against people", headers, lines, best, text_columns=1 + several, caption=caption)
     return documents, [table]
