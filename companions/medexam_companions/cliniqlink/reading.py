@@ -22,7 +22,6 @@ FILES: Mapping[str, str] = {
 """Format -> the name of its file."""
 _TYPES = {"short": "short_answer"}
 """The `type` of a format's items, where it is not the format's name."""
-_LETTERS = 26
 
 
 def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG001 - all readers take both
@@ -46,7 +45,7 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
             rows.append(row)
             if kind != "multiple_choice" and (reference := " ".join(row.gold.answers).strip()):
                 references.append(reference)
-            if len(row.task.options) > _LETTERS:
+            if len(row.task.options) > 26:
                 notes.append(
                     f"{row.task.key} has {len(row.task.options)} options: options beyond Z are labelled by the "
                     "characters after Z in ASCII, as in the released code"
