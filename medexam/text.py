@@ -37,8 +37,10 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 """The keys of the usual providers, tokens of the web, and private keys."""
-_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-"""How an environment variable is called that holds a secret."""
+SECRET_NAME = re.compile(
+    r"(?i)(^|[_-])(api-?key|key|secret|passw(or)?d|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$"
+)
+"""How a setting, or a variable of the environment, is called that holds a secret."""
 _SHORTEST = 6
 """Characters of a secret that is looked for by its value; a shorter one would be found in every second word."""
 _remembered: set[str] = set()
@@ -120,7 +122,7 @@ def hide_secrets(text: str) -> str:
 
     Known are the values that were remembered and those of environment variables that are called like secrets.
     """
-    secrets = [value for name, value in os.environ.items() if _VARIABLE.search(name)]
+    secrets = [value for name, value in os.environ.items() if SECRET_NAME.search(name)]
     # A message may show a line of a value alone, or its end of line as an escape.
     lines = {line.strip() for value in (*_remembered, *secrets) for line in value.splitlines()}
     for line in sorted(lines, key=len, reverse=True):

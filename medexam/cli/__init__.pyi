@@ -2,6 +2,7 @@ from .main import load_command as load_command
 from .main import run_command as run_command
 from .main import walk_commands as walk_commands
 from .options import INCOMPLETE as INCOMPLETE
+from .options import RUNS as RUNS
 from .options import FailuresOption as FailuresOption
 from .options import JsonOption as JsonOption
 from .options import OverridesOption as OverridesOption

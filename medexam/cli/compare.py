@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.options import (
+    RUNS,
     BaselineOption,
     JsonOption,
     LatexOption,
@@ -55,7 +56,7 @@ def compare(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN RUN...]",
+            metavar="RUN",
             show_default=False,
             help="The baseline, then what to compare with it: run folders, folders of runs, or ids in the runs "
             "directory; all runs there by default.",
@@ -73,10 +74,10 @@ def compare(
     as_json: JsonOption = False,
     markdown: MarkdownOption = None,
     latex: LatexOption = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     rescore: RescoreOption = False,
 ) -> None:
-    """Compare stored runs with the first one on the questions that all have scored; asks no model.
+    """Compare stored runs with the first one on the questions that all have scored, without a model.
 
     For example:
         medexam compare 3c2aae ff221f
@@ -84,12 +85,10 @@ def compare(
     """
     from medexam.experiments.compare.further import find_further, judge_gate, parse_gate
     from medexam.experiments.compare.runs import compare_runs, find_compared
-    from medexam.experiments.store.run_folder import default_runs_dir
 
     margin = None if fail_if is None else parse_gate(fail_if)
     finders = find_further(**vars(sections))
-    root = runs_dir or default_runs_dir()
-    folders = find_compared(runs or [root], root, baseline)
+    folders = find_compared(runs or [runs_dir], runs_dir, baseline)
     if rescore:
         read_current(folders, rescore=True)
     comparison = compare_runs(tuple(folders), tuple(finders), reading)

@@ -85,11 +85,8 @@ def stats(
     fields = {"name": dataset, "language": language, "path": path}
     spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
     if counted_by := find_entry(spec.name).statistics:
-        own_statistics = load_object(counted_by, BENCHMARKS)(spec)
-        if as_json:
-            typer.echo(own_statistics.model_dump_json(indent=2))
-        else:
-            print_blocks(Terminal(), own_statistics.tables())
+        own = load_object(counted_by, BENCHMARKS)(spec)
+        print_json(own.model_dump(mode="json")) if as_json else print_blocks(Terminal(), own.tables())
         return
     exams = load_exam_set(spec)
     statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
@@ -113,11 +110,8 @@ def check(
     from medexam.datasets import check_exam_set
     from medexam.datasets.checking import check_own_set
 
-    own_spec = _find_own(name)
-    if own_spec is not None:
-        report = check_own_set(own_spec)
-    else:
-        report = check_exam_set(name, cast("list[Language] | None", language), path)
+    own_spec, languages = _find_own(name), cast("list[Language] | None", language)
+    report = check_exam_set(name, languages, path) if own_spec is None else check_own_set(own_spec)
     print_json(report.model_dump(mode="json")) if as_json else _print_report(report)
     if not report.passed:
         raise typer.Exit(UNSOUND)
@@ -203,7 +197,6 @@ def _find_own(name: str) -> "DatasetSpec | None":
 
 
 def _print_report(report: "CheckReport") -> None:
-    """Print what each language holds, its anomalies and those between languages."""
     from medexam.experiments.report.shown import Terminal, Unbroken, print_blocks
     from medexam.tables import Table
 
@@ -232,9 +225,7 @@ def _print_report(report: "CheckReport") -> None:
 
 
 def _print_anomalies(console: Any, *groups: "tuple[Anomaly, ...]") -> None:
-    """Print errors, notes and what was corrected."""
-    for word, style, anomalies in zip(
-        ("error", "note", "corrected"), ("red", "yellow", "yellow"), groups, strict=False
-    ):
+    styles = {"error": "red", "note": "yellow", "corrected": "yellow"}
+    for (word, style), anomalies in zip(styles.items(), groups, strict=False):
         lines = [(anomaly.kind, f"{anomaly.place}: {anomaly.detail}") for anomaly in anomalies]
         print_by_kind(console, word, style, lines, "; --json lists them all")

@@ -34,7 +34,7 @@ def doctor(
 ) -> None:
     """Check servers, hosted models or this machine: what they support, and what to change.
 
-    Without a server it says what this machine has: GPU, memory, disk, keys, data, extras, versions, network.
+    Without a server it says what this machine has: versions, GPU, keys, data sets and extras.
 
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
 
@@ -56,11 +56,8 @@ def doctor(
     diagnoses = run_interruptibly(diagnose(targets))
     faults = [one for one in diagnoses if one.fault is not None]
     # Where several places were asked, the address opens a line that says none.
-    lines = [
-        f"{one.place}: {line}" if len(diagnoses) > 1 and one.place not in line else line
-        for one in diagnoses
-        for line in one.advice
-    ]
+    pairs = [(one.place, line) for one in diagnoses for line in one.advice]
+    lines = [f"{place}: {line}" if len(diagnoses) > 1 and place not in line else line for place, line in pairs]
     if as_json:
         servers = [one.flatten() for one in diagnoses if one.place.startswith("http")]
         models = [one.flatten() for one in diagnoses if not one.place.startswith("http")]
@@ -74,7 +71,6 @@ def doctor(
 
 
 def _examine_machine(*, as_json: bool) -> None:
-    """Print what is here and what that lets its user do."""
     from medexam.cli.machine import machine_rows
     from medexam.experiments.report.shown import Terminal, Unbroken, print_blocks
     from medexam.tables import Table

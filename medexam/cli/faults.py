@@ -84,9 +84,7 @@ def describe_usage(error: Any) -> str:
     message = " ".join(error.format_message().split()).rstrip(".?")
     message = f"{message[0].lower()}{message[1:]}".replace("option: ", "option ")
     # Typer hands on what pydantic says of a value.
-    message = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", message).replace(
-        "Value error, ", ""
-    )
+    message = message.replace("Value error, ", "").partition(", unable to parse")[0]
     if command := re.fullmatch(r"no such command '(.+)'", message):
         from medexam.specs.loading import library_files
 
@@ -102,9 +100,6 @@ def describe_usage(error: Any) -> str:
             message += f": write --set {places[0]}=..."
         elif option in _MEANT:
             message += f": {_MEANT[option]}"
-    # The bounds of a number, as pydantic says them.
-    message = re.sub(r"'?Input should be greater than or equal to ([\d.]+)'?", r"give at least \1", message)
-    message = re.sub(r"'?Input should be less than or equal to ([\d.]+)'?", r"give at most \1", message)
     if message.startswith("invalid value for"):
         return message
     context = getattr(error, "ctx", None)

@@ -1,4 +1,4 @@
-"""Vector indexes for dense retrieval."""
+"""Build vector indexes for dense retrieval, and say what one holds."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.cli.options import JsonOption
 from medexam.cli.output import print_document
 from medexam.text import print_notice
 
-app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
+app = typer.Typer(help="Build vector indexes for dense retrieval, and say what one holds.", no_args_is_help=True)
 
 
 @app.command()
@@ -57,7 +57,7 @@ def build(
     from medexam.retrievers.building import usual_index
     from medexam.retrievers.corpora import load_corpus
     from medexam.retrievers.encoders import build_encoder, find_encoder
-    from medexam.retrievers.index import build_index, find_manifest
+    from medexam.retrievers.index import build_index
 
     commit = find_encoder(encoder, revision).revision
     passages = load_corpus(corpus, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
@@ -68,16 +68,7 @@ def build(
     folder = out or usual_index(passages, model, cache_dir())
     with Bars() as bars:
         progress = bars.encoding(f"{passages.name}, {model.record.label}", passages.count)
-        try:
-            manifest = build_index(passages, model, folder, progress=progress, factory=factory, parameters=parameters)
-        except KeyboardInterrupt:
-            unfinished = find_manifest(folder)
-            encoded = unfinished.count_encoded(folder) if unfinished else 0
-            sys.stderr.write(
-                f"medexam: interrupted: {encoded:,} of {passages.count:,} passages are encoded and kept in {folder}; "
-                "the same command continues from there\n"
-            )
-            raise typer.Exit(INCOMPLETE) from None
+        manifest = build_index(passages, model, folder, progress=progress, factory=factory, parameters=parameters)
     print_document(manifest.model_dump(mode="json", by_alias=True), as_json=as_json)
 
 

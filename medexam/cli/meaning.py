@@ -1,6 +1,5 @@
 """What the short flags of `medexam run` and `medexam plan` mean: keys of a spec, and the YAML that says the same."""
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -11,39 +10,23 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.files import write_whole
+from medexam.process import errors_only
 from medexam.specs.matrix import merge
-
-_YEARS = re.compile(r"(\d{4})-(\d{4})")
-_FORMATTED = re.compile(r"(\w+)-(guided|free)")
-"""A program as tables name it."""
-
 
 FLAGS = ("model", "program", "language", "years")
 """Keys of a spec that have a flag of their own; each may be repeated, and hold values with commas between them."""
 
 
-def apply_flags(
-    document: Mapping[str, Any], flags: Mapping[str, Sequence[str]]
-) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Return the document and what these flags set in it, by dotted keys; several values of one are a matrix.
-
-    Raises `SpecError` for what a flag cannot mean.
+def read_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return what these flags set, by dotted keys; several values of one are a list. Raises `SpecError` for an empty
+    one, and for what is no year.
     """
-    words = {name: _words(f"--{name}", flags[name]) for name in FLAGS if name != "years"}
     values: dict[str, list[Any]] = {
-        "model": words["model"],
-        "program": [_program(word, document) for word in words["program"]],
-        "dataset.language": words["language"],
+        **{name: _words(f"--{name}", flags[name]) for name in ("model", "program")},
+        "dataset.language": _words("--language", flags["language"]),
+        "dataset.years": [_years(text) for text in flags["years"]],
     }
-    keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
-    if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
-        # One kind alone picks the file's own program of that kind.
-        keys = {"program.kind" if key == "program" else key: value for key, value in keys.items()}
-        keys["program.kind"] = program["kind"]
-    years = [_years(text) for text in flags["years"]]
-    if len(years) > 1:
-        return {**document, "matrix": {**(document.get("matrix") or {}), "dataset.years": years}}, keys
-    return document, keys | ({"dataset.years": years[0]} if years else {})
+    return {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
 
 
 def state_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path | None) -> None:
@@ -51,7 +34,9 @@ def state_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], fil
 
     Raises `SpecError` if the file exists or cannot be written.
     """
-    tree = merge(document, overrides)
+    with errors_only(merge.__module__):
+        # The plan has told what is left out.
+        tree = merge(document, overrides)
     if file is not None:
         write_spec(file, _as_yaml(tree), "name another file with --save")
     parts = {"name", "dataset", "matrix"} | {key.partition(".")[0] for key in overrides}
@@ -84,29 +69,11 @@ def _words(flag: str, texts: Sequence[str]) -> list[str]:
 
 def _years(text: str) -> list[int]:
     """Read `2016`, `2013,2016` or `2013-2016`."""
-    years: list[int] = []
-    for word in _words("--years", [text]):
-        if span := _YEARS.fullmatch(word):
-            years += range(int(span[1]), int(span[2]) + 1)
-        elif word.isdecimal():
-            years.append(int(word))
-        else:
-            years.clear()
-            break
+    try:
+        spans = [[int(end) for end in word.split("-")] for word in _words("--years", [text])]
+        years = [year for span in spans for year in range(span[0], span[-1] + 1)]
+    except ValueError:
+        years = []
     if not years:
         raise SpecError(f"--years {text}: give a year, several such as 2013,2016, or a span such as 2013-2016")
     return years
-
-
-def _program(word: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document's own program of this kind, else one with the document's keys that the kind takes."""
-    from medexam.specs.programs.kinds import find_kind
-
-    base = document.get("program")
-    programs = [*(document.get("matrix") or {}).get("program", ()), base]
-    kind, answer_format = (labelled[1], labelled[2]) if (labelled := _FORMATTED.fullmatch(word)) else (word, None)
-    own = [program for program in programs if isinstance(program, Mapping) and program.get("kind") == kind]
-    program = dict(own[0]) if own else {"kind": kind}
-    if not own and isinstance(base, Mapping) and (spec := find_kind(kind)) is not None:
-        program |= {key: value for key, value in base.items() if key in spec.model_fields and key != "kind"}
-    return program | ({"answer_format": answer_format} if answer_format else {})

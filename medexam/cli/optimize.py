@@ -7,6 +7,7 @@ import typer
 
 from medexam.cli.options import (
     INCOMPLETE,
+    RUNS,
     SPEC_HELP,
     JsonOption,
     OverridesOption,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def optimize(
     spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)],
     overrides: OverridesOption = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be tried and what it may cost, and stop.")
     ] = False,
@@ -47,11 +48,9 @@ def optimize(
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import track_optimization
 
-    root = runs_dir or default_runs_dir()
-    planned = plan_optimization(document, changes, runs_dir=root, fresh=fresh, only_look=plan)
+    planned = plan_optimization(document, changes, runs_dir=runs_dir, fresh=fresh, only_look=plan)
     if plan:
         print_document(_plan_document(planned), as_json=as_json)
         return

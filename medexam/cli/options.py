@@ -27,12 +27,13 @@ OverridesOption = Annotated[
 RunsArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[RUN...]",
+        metavar="RUN",
         show_default=False,
         help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
     ),
 ]
-RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
+RUNS = Path("runs")
+RunsDirOption = Annotated[Path, typer.Option(envvar="MEDEXAM_RUNS", help="Where runs are kept.")]
 BaselineOption = Annotated[
     Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")
 ]

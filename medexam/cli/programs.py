@@ -6,17 +6,15 @@ from typing import Any
 
 import yaml
 
-from medexam.errors import SpecError
-from medexam.specs.base import Spec, validate
-from medexam.specs.programs.kinds import AnyProgram, KindSpec, all_kinds
-from medexam.text import nearest
+from medexam.specs import CellSpec
+from medexam.specs.base import validate
+from medexam.specs.programs.kinds import KindSpec, find_kind
 
-_EXAMPLES = {"signature": "question, options -> answer: int"}
+_EXAMPLES: Mapping[str, Any] = {
+    "signature": "question, options -> answer: int",
+    "steps": [{"ask": "question, options -> answer"}],
+}
 """Parameters that a spec must set -> an example."""
-
-
-class _Shown(Spec):
-    program: AnyProgram
 
 
 class _Dumper(yaml.SafeDumper):
@@ -32,17 +30,10 @@ def render_program(kind: str, settings: Mapping[str, Any]) -> str:
 
     Raises `SpecError` for another kind, and for settings that it does not take.
     """
-    if (spec_class := (kinds := all_kinds()).get(kind)) is None:
-        suggestion = nearest(kind, list(kinds))
-        advice = f"did you mean {suggestion}? " if suggestion else ""
-        raise SpecError(f"no program {kind!r}: {advice}the kinds are {', '.join(kinds)}")
-    tree = {"kind": kind} | {key.removeprefix("program."): value for key, value in settings.items()}
-    required = [name for name, field in spec_class.model_fields.items() if field.is_required() and name not in tree]
-    tree |= {name: _EXAMPLES.get(name, "...") for name in required}
-    document: Mapping[str, Any] = {"name": kind, "steps": [{"use": tree}]}
-    if issubclass(spec_class, KindSpec):
-        program = validate(_Shown, {"program": tree}).program
-        assert isinstance(program, KindSpec)  # noqa: S101
-        document = program.document
+    fields = {} if (spec := find_kind(kind)) is None else spec.model_fields
+    required = {name: _EXAMPLES.get(name, "...") for name, field in fields.items() if field.is_required()}
+    tree = {"kind": kind, **required} | {key.removeprefix("program."): value for key, value in settings.items()}
+    program = validate(CellSpec, {"name": "program", "program": tree}).program
+    document = program.document if isinstance(program, KindSpec) else {"name": kind, "steps": [{"use": tree}]}
     body = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
-    return f"# {(inspect.getdoc(spec_class) or '').partition(chr(10))[0]}\n{body}"
+    return f"# {(inspect.getdoc(type(program)) or '').partition(chr(10))[0]}\n{body}"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import (
+    RUNS,
     BaselineOption,
     JsonOption,
     LatexOption,
@@ -77,14 +78,14 @@ def report(
     watch: Annotated[
         bool, typer.Option("--watch", help="Write the page of --html again while questions are asked, until Ctrl-C.")
     ] = False,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     rescore: RescoreOption = False,
     reread: Annotated[
         bool, typer.Option("--reread", help="Read stored replies by today's reader; nothing is asked or written.")
     ] = False,
     protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False,
 ) -> None:
-    """Show stored runs as tables and plots; scores them again, asks no model.
+    """Show stored runs as tables and plots, scored again without a model.
 
     For example:
         medexam report runs --html report.html
@@ -92,18 +93,17 @@ def report(
         medexam report 3c2aae ff221f
     """
     from medexam.experiments.entry.report import Report
-    from medexam.experiments.store.run_folder import default_runs_dir, find_runs
+    from medexam.experiments.store.run_folder import find_runs
 
-    root = runs_dir or default_runs_dir()
     if watch:
-        _write_again(runs or [root], root, html)
+        _write_again(runs or [runs_dir], runs_dir, html)
     if layout is not None and layout not in added_names(LAYOUTS):
         choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
         raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
     own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
     if layout is not None and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
-    folders = find_runs([*filter(None, [baseline]), *(runs or [root])], root)
+    folders = find_runs([*filter(None, [baseline]), *(runs or [runs_dir])], runs_dir)
     with reads_kept():
         stored_runs = read_current(folders, metric or (), rescore=rescore)
         if reread:
@@ -118,7 +118,7 @@ def report(
         print_result(new_report, as_json=as_json, html=html, plots=plots, markdown=markdown, latex=latex, csv=csv)
 
 
-def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:
+def _write_again(runs: list[Path], runs_dir: Path, html: Path | None) -> None:
     """Write the page of these runs again and again; a browser that shows it loads it anew."""
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.page.document import render_page
@@ -130,7 +130,7 @@ def _write_again(runs: list[Path], root: Path, html: Path | None) -> None:
         raise SpecError("--watch writes the page of --html again: name its file with --html FILE")
     while True:
         start = time.monotonic()
-        stored = [current_run(folder, lambda _: None) for folder in find_runs(runs, root)]
+        stored = [current_run(folder, lambda _: None) for folder in find_runs(runs, runs_dir)]
         # A page shows the runs of one benchmark: those that began last.
         page_runs = next(family for family in split_families(stored) if stored[-1] in family)
         page = "".join(render_page(page_runs))

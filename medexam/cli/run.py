@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ import typer
 
 from medexam.cli.options import (
     INCOMPLETE,
+    RUNS,
     SPEC_HELP,
     FailuresOption,
     JsonOption,
@@ -77,7 +77,7 @@ class PlanSettings:
     limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")] = (
         None
     )
-    runs_dir: RunsDirOption = None
+    runs_dir: RunsDirOption = RUNS
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def run(
     settings: RunSettings,
     specs: Annotated[
         list[str] | None,
-        typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False),
+        typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -156,8 +156,6 @@ def run(
         else:
             start = {"fresh": settings.fresh, "repeat": settings.repeat, "keeps_items": not settings.without_items}
             plan = _plan(specs or [], settings, **start)
-    for line in plan.notes:
-        print_notice(line)
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")
@@ -194,7 +192,7 @@ def run(
 
 @settings_as_flags
 def plan(
-    specs: Annotated[list[str], typer.Argument(help=SPEC_HELP, metavar="SPEC...")],
+    specs: Annotated[list[str], typer.Argument(help=SPEC_HELP, metavar="SPEC")],
     settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:
@@ -204,8 +202,6 @@ def plan(
         medexam plan quickstart
     """
     planned = _plan(specs, settings, only_look=True)
-    for line in planned.notes:
-        print_notice(line)
     from medexam.experiments.report.shown import Terminal, print_blocks
 
     print_json(planned.cells) if as_json else print_blocks(Terminal(), planned.blocks())
@@ -213,21 +209,21 @@ def plan(
 
 def _plan(specs: list[str], settings: PlanSettings, **how: Any) -> "Plan":
     """Plan specs, each with what flags change; raises `SpecError` for what cannot be asked."""
-    from medexam.cli.meaning import FLAGS, apply_flags, state_meaning
+    from medexam.cli.meaning import FLAGS, read_flags, state_meaning
     from medexam.experiments.entry.carry_out import plan_spec
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}
     price = [f"model.price=[{settings.price}]"] if settings.price else []
-    changes = parse_overrides([*price, *(settings.overrides or [])])
+    changes = read_flags(flags) | parse_overrides([*price, *(settings.overrides or [])])
     changes |= {} if settings.limit is None else {"dataset.limit": settings.limit}
-    planned = plan_spec(specs, changes, runs_dir=settings.runs_dir, change=partial(apply_flags, flags=flags), **how)
+    planned = plan_spec(specs, changes, runs_dir=settings.runs_dir, **how)
     if (excess := planned.describe_excess(settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
-    if settings.save is not None and len(planned.entries) > 1:
+    if settings.save is not None and len(planned.documents) > 1:
         raise SpecError("--save writes one spec: give one SPEC, or leave --save out")
-    if len(planned.entries) == 1 and (any(flags.values()) or settings.save is not None):
-        state_meaning(*planned.entries[0], settings.save)
+    if len(planned.documents) == 1 and (any(flags.values()) or settings.save is not None):
+        state_meaning(planned.documents[0], changes, settings.save)
     return planned
 
 
@@ -239,13 +235,12 @@ def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings)
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
             "--limit, --fresh, --repeat, --without-items and such flags, or run the spec without --resume"
         )
-    folder, root = Path(run_name), settings.runs_dir
-    if root is not None and folder.is_dir() and folder.resolve().parent != root.resolve():
-        raise SpecError(f"--resume {run_name} is outside --runs-dir {root}: leave out --runs-dir, or give the run's id")
     from medexam.experiments.plan.planner import plan_resume
-    from medexam.experiments.store.run_folder import default_runs_dir
 
-    return plan_resume(run_name, runs_dir=root or default_runs_dir())
+    plan = plan_resume(run_name, runs_dir=settings.runs_dir)
+    for line in plan.notes:
+        print_notice(line)
+    return plan
 
 
 def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:

@@ -114,14 +114,12 @@ def serve(
         return
     sys.stderr.write(f"preparing {model} ...\n")
     launch = _plan(model, words, python=python, host=host, port=port)
-    settings: dict[str, Any] = {"registry": found_in, "logs": folder}
-    settings |= {"key": read_api_key(None, "VLLM_API_KEY") or make_key()}
-    settings |= {"host": gethostname() if own_registry and host in _EVERY_ADDRESS else None}
+    key, public = read_api_key(None, "VLLM_API_KEY") or make_key(), own_registry and host in _EVERY_ADDRESS
+    settings = {"registry": found_in, "logs": folder, "key": key, "host": gethostname() if public else None}
     _serve_until_signal(launch, _run_command(own_registry), "Ctrl-C", **settings)
 
 
 def _print_profiles() -> None:
-    """Print the table of shipped profiles, and the GPUs that they take."""
     from medexam.experiments.report.shown import Terminal, print_blocks
     from medexam.serve.launch.memory import CARDS, list_fits
     from medexam.serve.launch.profile import load_profile, profile_names
@@ -143,7 +141,6 @@ def _print_profiles() -> None:
 
 
 def _plan(model: str, flags: tuple[str, ...], **place: Any) -> "Launch":
-    """Plan the server as `plan_server` does, and print what is to be known of it."""
     from medexam.serve.launch.command import plan_server
 
     launch = plan_server(model, flags, **place)
@@ -152,7 +149,6 @@ def _plan(model: str, flags: tuple[str, ...], **place: Any) -> "Launch":
 
 
 def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:
-    """Submit the job, whose runs are told of a registry that was named; `show` prints its script instead."""
     from medexam.serve.launch.slurm import job_script, submit
 
     if show:
@@ -171,25 +167,24 @@ def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> Non
 
 
 def _serve_on_node(job: "Job") -> None:
-    """Serve as the node of a job that this process runs on."""
     from socket import gethostname
 
     from medexam.serve.launch.command import Node, claim_port
     from medexam.serve.launch.slurm import JobNode, check_shared
     from medexam.serve.network.endpoints import make_key
 
-    job_node, found_in = JobNode.find(), job.registry
+    job_node = JobNode.find()
     check_shared(job)
     node = job_node.join() if job.span else Node()
     host = _EVERY_ADDRESS[0]
     port = None if node.rank else claim_port(host, start=job_node.first_port)
     launch = _plan(job.model, job.flags, python=job.python, host=host, port=port, node=node)
-    settings: dict[str, Any] = {"registry": found_in, "host": gethostname(), "key": make_key()}
     # One node cannot restart a server that spans several.
-    settings |= {"restarts": 0} if job.span else {}
+    settings: dict[str, Any] = {"restarts": 0} if job.span else {}
+    settings |= {"registry": job.registry, "host": gethostname(), "key": make_key()}
     settings |= {"logs": job.folder / f"medexam-job-{job_node.job}" / f"start-{job_node.start}" / job_node.name}
     settings |= {"job": f"{job_node.job}.{job_node.rank}"}
-    _serve_until_signal(launch, _run_command(found_in), f"scancel {job_node.job}", **settings)
+    _serve_until_signal(launch, _run_command(job.registry), f"scancel {job_node.job}", **settings)
 
 
 def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
@@ -203,16 +198,14 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
 
 
 def _serve_until_signal(launch: "Launch", command: str, stopped_by: str, **settings: Any) -> None:
-    """Serve until Ctrl-C or SIGTERM; once it is healthy, print the address, `command`, and what stops it."""
     from rich.markup import escape
 
     from medexam.experiments.report.shown import Terminal
     from medexam.serve.launch.server import VLLMServer
 
-    console = Terminal(stderr=True)
-    with _stopped_by_signals(), VLLMServer(launch, notify=_write_error, **settings) as server:
-        words = f"starting vLLM with {launch.model}; its log is {server.log}"
-        console.print(escape(words), soft_wrap=True)
+    console = Terminal(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    with _stopped_by_signals(), VLLMServer(launch, notify=console.print, **settings) as server:
+        console.print(f"starting vLLM with {launch.model}; its log is {server.log}")
         with console.status("starting") as status:
             width = max(console.width - 24, 20)
             server.wait_healthy(
@@ -221,13 +214,8 @@ def _serve_until_signal(launch: "Launch", command: str, stopped_by: str, **setti
         if server.address:
             sys.stdout.write(f"{server.address}\n{command}\n")
             sys.stdout.flush()
-            _write_error(f"healthy; runs find it and its key in {settings['registry'].path}; {stopped_by} stops it")
+            console.print(f"healthy; runs find it and its key in {settings['registry'].path}; {stopped_by} stops it")
         server.watch()
-
-
-def _write_error(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 @contextlib.contextmanager

@@ -1,11 +1,10 @@
 """`medexam demo`, `init` and `schema`: a first look, a first spec, and what may stand in one."""
 
 import os
-import re
 import sys
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="A kind of program, such as retrieve_verify.")
+        str | None, typer.Argument(metavar="KIND", help="A kind of program, such as retrieve_verify.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the kind, such as k=7.")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a spec, for editors; or a program that ships as the YAML of its steps.
+    """Print the JSON Schema of a spec, for editors, or a program that ships as the YAML of its steps.
 
     Below `program:` in a spec the steps ask and answer as the kind does, and continue its runs.
 
@@ -83,7 +82,7 @@ def init(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Your own questions as JSONL, JSON, CSV, TSV, Parquet or XLSX; or the spec to write, NAME.yaml.",
         ),
     ] = Path("experiment.yaml"),
@@ -117,31 +116,27 @@ def init(
     if flags := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
         raise SpecError(f"{', '.join(f'--{name}' for name in flags)}: {file} is a spec to write; give your questions")
     from medexam.cli.meaning import write_spec
-    from medexam.specs.loading import starter_spec
+    from medexam.specs.loading import SCHEMA
 
-    write_spec(file, starter_spec(file, endpoint), "choose another name, medexam init FILE.yaml")
+    text = Template(SCHEMA.with_name("starter.txt").read_text(encoding="utf-8")).substitute(
+        schema=SCHEMA.as_posix(),
+        file=file.name,
+        name=file.stem.replace(" ", "_"),
+        model="engine: embedded" if endpoint is None else f"engine: vllm\n  endpoints: {endpoint}",
+    )
+    write_spec(file, text, "choose another name, medexam init FILE.yaml")
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
-
-
-_OWN_PROGRAMS: Mapping[str, dict[str, str]] = {
-    "choice": {"kind": "zero_shot", "answer_format": "guided"},
-    "short_answer": {"kind": "short_answer"},
-    "spans": {"kind": "quote"},
-}
-_WITHOUT_WORDS = ("fr", "ja", "zh")
-"""Languages in which the prompts of exams have no words."""
 
 
 def _write_own(
     file: Path, out: Path | None, kind: "OwnKind | None", answers: Path | None, on: str | None, endpoint: str | None
 ) -> None:
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
-    import yaml
-
     from medexam.cli.items import plain_terminal, print_item
     from medexam.cli.meaning import write_spec
     from medexam.datasets.own.proposing import propose
     from medexam.datasets.rows import Row
+    from medexam.experiments.entry.carry_out import render_own_spec
     from medexam.questions import Gold
     from medexam.specs.dataset import KeySpec
 
@@ -149,18 +144,8 @@ def _write_own(
     key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
     proposal = propose(file, kind, key)
     inside = out.absolute().parent == file.absolute().parent
-    lines = proposal.lines(Path(file.name) if inside else file.absolute())
-    program = dict(_OWN_PROGRAMS[proposal.kind])
-    if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
-        program["prompt_language"] = "en"
-    model = {"engine": "embedded"} if endpoint is None else {"engine": "vllm", "endpoints": endpoint}
-    tail = yaml.safe_dump({"model": model, "program": program}, sort_keys=False, default_flow_style=None)
-    head = yaml.safe_dump(
-        {"name": re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"}
-    )
-    body = "".join(f"  {line}\n" for line in lines)
-    text = f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}"
-    write_spec(out, text, "name another with --out")
+    text = render_own_spec(file, proposal, Path(file.name) if inside else file.absolute(), endpoint)
+    write_spec(out, f"# Written by `medexam init {file.name}`.\n{text}", "name another with --out")
     console = plain_terminal()
     console.print(f"{file}: kind {proposal.kind}", style="bold")
     for line in proposal.notes:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import JsonOption, LatexOption, MarkdownOption, RunsArgument, RunsDirOption
+from medexam.cli.options import RUNS, JsonOption, LatexOption, MarkdownOption, RunsArgument, RunsDirOption
 from medexam.cli.output import print_json, print_result, read_current
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.kept import reads_kept
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @reads_kept()
-def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
+def list_runs(runs_dir: RunsDirOption = RUNS, as_json: JsonOption = False) -> None:
     """List the stored runs, the newest experiment last.
 
     For example:
@@ -26,12 +26,11 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.compare.noise import describe_unequal
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside, split_id
+    from medexam.experiments.store.run_folder import METRICS, runs_inside, split_id
     from medexam.experiments.store.stored_run import stored_metrics, stored_run
     from medexam.tables import NONE, Table, percent
 
-    root = runs_dir or default_runs_dir()
-    folders, records = runs_inside(root), []
+    folders, records = runs_inside(runs_dir), []
     documents: list[dict[str, Any]] = []
     rows = []
     for folder in folders:
@@ -62,12 +61,14 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     if as_json:
         print_json(documents)
     elif folders:
-        title = f"{count_of(len(rows), 'run')} in {root}"
+        title = f"{count_of(len(rows), 'run')} in {runs_dir}"
         caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
         headers = ("Digest", "Name", "Began", "Scored", "Score, %")
         print_blocks(Terminal(), [Table(title, headers, tuple(rows), text_columns=3, caption=caption)])
     else:
-        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
+        sys.stderr.write(
+            f"medexam: no runs in {runs_dir}; --runs-dir names another folder, and `medexam run` makes runs\n"
+        )
     for line in describe_unequal(records):
         print_notice(f"warning: {line}")
 
@@ -75,9 +76,9 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
 def remove(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Ids in the runs directory, or run folders."),
+        typer.Argument(metavar="RUN", help="Ids in the runs directory, or run folders."),
     ],
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
     """Remove stored runs; their copies in MLflow stay.
@@ -85,10 +86,9 @@ def remove(
     For example:
         medexam rm 3c2aae
     """
-    from medexam.experiments.store.run_folder import default_runs_dir, find_run, remove_runs
+    from medexam.experiments.store.run_folder import find_run, remove_runs
 
-    root = runs_dir or default_runs_dir()
-    folders = list(dict.fromkeys(find_run(run, root) for run in runs))
+    folders = list(dict.fromkeys(find_run(run, runs_dir) for run in runs))
     sys.stderr.writelines(f"{folder.path}\n" for folder in folders)
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
         raise typer.Exit(1)
@@ -104,7 +104,7 @@ def show(
     question: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The key of a question, or its end; `17` may be enough.")
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Show a stored run: its state, settings and files, or what it answered to one question.
@@ -114,9 +114,9 @@ def show(
         medexam show 3c2aae headqa-v1/2016/biology/8
     """
     from medexam.experiments.report.current import current_run
-    from medexam.experiments.store.run_folder import default_runs_dir, find_run
+    from medexam.experiments.store.run_folder import find_run
 
-    folder = find_run(run, runs_dir or default_runs_dir())
+    folder = find_run(run, runs_dir)
     if question is not None:
         _show_question(folder, question, as_json=as_json)
         return
@@ -147,7 +147,6 @@ def _print_run(stored_run: "StoredRun") -> None:
 
 
 def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
-    """Print one question with what was answered to it."""
     from medexam.cli.items import plain_terminal, print_item, print_prediction
     from medexam.experiments.store.items import load_items
 
@@ -186,16 +185,15 @@ def board(
     as_json: JsonOption = False,
     markdown: MarkdownOption = None,
     latex: LatexOption = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
 ) -> None:
-    """Show models over several benchmarks: scores, mean rank, and what is missing; asks no model.
+    """Show the models of stored runs over several benchmarks: scores, mean rank, and what is missing.
 
     For example:
         medexam board runs --markdown board.md
     """
     from medexam.experiments.report.leaderboard import make_leaderboard
-    from medexam.experiments.store.run_folder import default_runs_dir, find_runs
+    from medexam.experiments.store.run_folder import find_runs
 
-    root = runs_dir or default_runs_dir()
-    leaderboard = make_leaderboard(read_current(find_runs(runs or [root], root)))
+    leaderboard = make_leaderboard(read_current(find_runs(runs or [runs_dir], runs_dir)))
     print_result(leaderboard, as_json=as_json, markdown=markdown, latex=latex)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import RunsDirOption
+from medexam.cli.options import RUNS, RunsDirOption
 from medexam.cli.output import print_pages, read_current
 from medexam.errors import SpecError
 from medexam.text import print_notice
@@ -17,7 +17,7 @@ def track(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Folders of runs or optimizations, folders of these, or ids in --runs-dir.",
         ),
     ],
@@ -25,7 +25,7 @@ def track(
         str | None,
         typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or that beside the runs by default."),
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
 ) -> None:
     """Send stored runs and optimizations to MLflow; what is already there is updated.
 
@@ -33,12 +33,12 @@ def track(
         medexam track 3c2aae
     """
     from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
-    from medexam.experiments.store.run_folder import RunFolder, default_runs_dir, find_runs, run_paths
+    from medexam.experiments.store.run_folder import RunFolder, find_runs, run_paths
     from medexam.experiments.track import default_tracking_uri, track_optimization, track_runs
 
     optimizations: dict[Path, None] = {}
     places = []
-    for path in run_paths(runs, runs_dir or default_runs_dir()):
+    for path in run_paths(runs, runs_dir):
         inside = [path, *(sorted(path.iterdir()) if path.is_dir() else [])]
         here = [folder.resolve() for folder in inside if OptimizationFolder(folder).exists()]
         optimizations |= dict.fromkeys(here)
@@ -47,7 +47,7 @@ def track(
             places.append(path)
     stored_runs = read_current(find_runs(places))
     first_path = stored_runs[0].folder.path if stored_runs else next(iter(optimizations))
-    uri = tracking_uri or default_tracking_uri(runs_dir or first_path.resolve().parent)
+    uri = tracking_uri or default_tracking_uri(first_path.resolve().parent)
     for run in stored_runs:
         if pending := run.metrics.selected - run.metrics.n:
             print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
@@ -61,9 +61,10 @@ def track(
 
 
 def ui(
-    runs_dir: RunsDirOption = None,
+    runs_dir: Annotated[
+        Path | None, typer.Option(help="The folder of runs whose store is shown; $MEDEXAM_RUNS or ./runs by default.")
+    ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     tracking_uri: Annotated[
         str | None, typer.Option(help="MLflow store to show; $MLFLOW_TRACKING_URI or the runs' own by default.")
     ] = None,
@@ -76,20 +77,13 @@ def ui(
     """
     if tracking_uri is not None and runs_dir is not None:
         raise SpecError("--runs-dir: --tracking-uri names another store: leave out one of the two")
-    from socket import gethostname
-
     from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import default_tracking_uri, own_tracking_uri, serve_ui
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri
     try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
-        raise SpecError(f"cannot listen on {host}:{port} ({error.strerror}); choose another with --port") from None
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        print_notice(
-            f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
-            f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {gethostname()}"
-        )
-    serve_ui(uri, host=host, port=port)
+        raise SpecError(f"cannot listen on 127.0.0.1:{port} ({error.strerror}); choose another with --port") from None
+    serve_ui(uri, host="127.0.0.1", port=port)

@@ -39,7 +39,6 @@ from .store.items import begin_run as begin_run
 from .store.items import load_items as load_items
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import WorkFolder as WorkFolder
-from .store.run_folder import default_runs_dir as default_runs_dir
 from .store.run_folder import find_runs as find_runs
 from .store.run_folder import name_part as name_part
 from .store.run_folder import run_paths as run_paths

@@ -45,6 +45,8 @@ from medexam.specs import ModelSpec
 T = TypeVar("T")
 KEPT = "medexam_kept_calls"
 """Setting of DSPy's context: the `KeptCalls` of a question."""
+OURS = "medexam/"
+"""How the name of a model of this module begins."""
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
 _OTHER_MODEL = (
@@ -117,21 +119,15 @@ class OnlyModel(UsageTracker):
 
     def __init__(self, model: str) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._outer = model, dspy.settings.usage_tracker
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         """Note a call that was made."""
         if lm != self._model:
             raise OtherModelError(_OTHER_MODEL.format(lm))
         super().add_usage(lm, usage_entry)
-
-
-def held_models(program: Any) -> list[dspy.BaseLM]:
-    """Return the models that a module and its parts hold; none of what is no module of DSPy's."""
-    if not isinstance(program, dspy.Module):
-        return []
-    parts = [program, *(part for _, part in program.named_sub_modules())]
-    return [value for part in parts for value in vars(part).values() if isinstance(value, dspy.BaseLM)]
+        if self._outer is not None:
+            self._outer.add_usage(lm, usage_entry)
 
 
 class EngineLM(dspy.LM):
@@ -246,7 +242,7 @@ def build_lm(model: ModelSpec, engine: Any, *, draws: bool = False, asked: str |
     sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
     lm = EngineLM(
         engine,
-        f"medexam/{model.label}",
+        f"{OURS}{model.label}",
         draws=draws,
         asked=asked,
         temperature=model.temperature,

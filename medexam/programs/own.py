@@ -31,7 +31,6 @@ from medexam.programs.base import (
     EngineLM,
     OnlyModel,
     OtherModelError,
-    held_models,
     keep_passages,
     kept_calls,
     own_way,
@@ -82,7 +81,8 @@ class OwnProgram(AskingProgram):
         super().__init__()
         self.adapter = GuidedAdapter() if spec.answer_format == "guided" else make_adapter(spec.adapter)
         self.module = module
-        for lm in held_models(module):
+        parts = [module, *(part for _, part in module.named_sub_modules())]
+        for lm in (held for part in parts for held in vars(part).values() if isinstance(held, dspy.BaseLM)):
             raise SpecError(
                 f"program {spec.label}: {lm.model} that it holds is not the run's model: leave set_lm out, name "
                 "further models in `models` of a program of steps, or use medexam.Evaluate"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from medexam.errors import SpecError
@@ -88,16 +87,3 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
         is_text = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
         overrides[SourceText(key, "--set")] = text if is_text else parse_yaml(text, f"--set {key}")
     return overrides
-
-
-def starter_spec(file: Path, endpoint: str | None) -> str:
-    """Write the text of a first spec to be written to `file`, which asks the sample that ships.
-
-    `endpoint` is the base address of a vLLM server, None takes the embedded engine.
-    """
-    return Template(Path(__file__).with_name("starter.txt").read_text(encoding="utf-8")).substitute(
-        schema=SCHEMA.as_posix(),
-        file=file.name,
-        name=file.stem.replace(" ", "_"),
-        model="engine: embedded" if endpoint is None else f"engine: vllm\n  endpoints: {endpoint}",
-    )

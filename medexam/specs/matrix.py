@@ -2,15 +2,16 @@
 
 One rule: a change is a dotted path and a value, and shorter paths are put first. A value of the matrix replaces the
 spec's own, and an override both. A list for a whole part, or for a field that takes one value
-(`dataset.language=[en, es]`), is an axis. A mapping for a whole part changes its fields one by one, unless it names
-another data set, program or engine than the spec. A text stands for a part: `program: longest` is
-`program: {kind: longest}`; a model that a text sets keeps how the spec samples.
+(`dataset.language=[en, es]`), is an axis, and so is a list of lists. A mapping for a whole part changes its fields one
+by one, unless it names another data set, program or engine than the spec. A text stands for a part: `program: longest`
+is `program: {kind: longest}`. A model that an override names by a text keeps how the spec samples. A program, with or
+without its format as in `longest-guided`, keeps what else the spec's own program of that kind has, or its first one.
 """
 
 import copy
 import itertools
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from medexam.errors import SpecError
@@ -79,13 +80,13 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     changes: Tree = {
         SourceText(path, getattr(item[0], "source", "")): value
         for item in overrides.items()
-        for path, value in _flatten(*item, tree, _paths(axes))
+        for path, value in _flatten(*item, tree, axes)
     }
-    _change_kind(tree, axes, str(changes.get("program.kind")))
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=lambda change: change[0].count(".")):
-        if isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and takes_one(CellSpec, path):
+        is_axis = isinstance(value, list) and (takes_one(CellSpec, path) or {*map(type, value)} == {list})
+        if is_axis and path.split(".")[0] in SHORT_FORMS:
             _assign(axes, path, value)
             continue
         axes.pop(path, None)
@@ -116,11 +117,17 @@ def _assign(tree: Tree, key: str, value: Any) -> None:
     tree.update((key if name == key else name, entry) for name, entry in entries.items())
 
 
-def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _flatten(path: str, value: Any, tree: Tree, axes: Tree) -> Iterator[tuple[str, Any]]:
     """Yield the changes that an override means."""
-    part = tree.get(path, {})
+    if path == "program.kind" and isinstance(value, str):
+        path = "program"
+    part, listed = tree.get(path, {}), value if isinstance(value, list) else [value]
+    if path == "program" and any(isinstance(one, str) for one in listed):
+        own = axes.get("program", [part])
+        programs = [_named_program(one, own) if isinstance(one, str) else one for one in listed]
+        yield path, _spell_out(path, programs if isinstance(value, list) else programs[0])
+        return
     if path == "model" and isinstance(part, Mapping):
-        listed = value if isinstance(value, list) else [value]
         models = [read_model(one) for one in listed if isinstance(one, str)]
         if models not in ([], [{"engine": part.get("engine", "embedded")}]):
             # Another model keeps how the spec samples, and a key that does not exist, which is refused then.
@@ -134,22 +141,24 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
             {name: one[name] for name in {"kind", SHORT_FORMS.get(path, "kind")} if one.get(name)}
             for one in (value, part)
         )
-        if not names or (path not in varied and (names.items() <= own.items() or not own)):
+        if not names or (path not in _paths(axes) and (names.items() <= own.items() or not own)):
             yield from ((f"{path}.{name}", setting) for name, setting in value.items())
             return
     yield path, value
 
 
-def _change_kind(tree: Tree, axes: Tree, name: str) -> None:
-    """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
-    if (kind := find_kind(name)) is None:
-        return
-    programs = axes.pop("program", [tree["program"]])
-    matches = [program for program in programs if isinstance(program, Mapping) and program.get("kind") == name]
-    if isinstance(program := (matches or programs)[0], Mapping):
-        tree["program"] = {key: value for key, value in program.items() if key in kind.model_fields}
-        if left_out := [key for key in program if key not in kind.model_fields]:
-            _log.warning("medexam: %s has no %s: left out", name, ", ".join(left_out))
+def _named_program(name: str, programs: list[Any]) -> Tree:
+    """Return the one of a spec's programs that has this name, else the first one as a program of this name: what it has
+    and the kind has not is left out, and that is logged.
+    """
+    kind, _, answer_format = name.rpartition("-") if name.endswith(("-guided", "-free")) else (name, "", "")
+    mappings = (program for program in programs if isinstance(program, Mapping))
+    base: Mapping[str, Any] = min(mappings, key=lambda program: program.get("kind") != kind, default={})
+    known = base if (spec := find_kind(kind)) is None else spec.model_fields
+    if left_out := ", ".join(key for key in base if key not in known):
+        _log.warning("medexam: %s has no %s: left out", kind, left_out)
+    fields = {key: base[key] for key in base if key in known} | {"kind": kind}
+    return fields | ({"answer_format": answer_format} if answer_format else {})
 
 
 def _spell_out(path: str, value: Any) -> Any:

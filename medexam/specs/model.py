@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_live_name, load_object
 from medexam.specs.base import ENGINES, INSTEAD, Spec, find_source, part_of, short_name, walk
-from medexam.text import nearest
+from medexam.text import SECRET_NAME, nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
@@ -37,10 +37,6 @@ _TAKEN_BY = {
     **dict.fromkeys(("min_p", "reasoning_effort", "thinking"), ("embedded", *_HTTP)),
 }
 """Field -> the engines that take it: `own` is one of the user's own, `added` one that a package adds."""
-_SECRET_NAME = re.compile(
-    r"(?i)(^|[_-])(api-?key|key|secret|passw(or)?d|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$"
-)
-"""Names that look like keys; three that end in `token` are of a tokenizer."""
 _OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """A class of one's own, in a file or a module."""
 _PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
@@ -135,7 +131,7 @@ class ModelSpec(Spec):
         yield engine == "embedded" and is_path, "name is a model of the hub: for a folder or file write path alone"
         advice = "looks like a key, and specs are stored: name its variable in api_key_env"
         for path, _ in walk(self.extra_body):
-            yield _SECRET_NAME.search(path.rpartition(".")[2]), f"extra_body.{path} {advice}"
+            yield SECRET_NAME.search(path.rpartition(".")[2]), f"extra_body.{path} {advice}"
 
     @property
     def served_name(self) -> str | None:

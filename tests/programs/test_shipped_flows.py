@@ -51,7 +51,7 @@ def test_settings_are_shown_in_their_places(medexam) -> None:
     assert steps[-1] == {"unless": "supported", "do": [{"use": "abstain"}]}
     for arguments, said in (
         (("retrieve_verify", "--set", "rounds=2"), "rounds"),
-        (("retrieve_verfy",), "did you mean retrieve_verify"),
+        (("retrieve_verfy",), "did you mean 'retrieve_verify'"),
     ):
         code, _, refused = medexam("schema", *arguments)
         assert code == 2

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption, TrackingOption
+from medexam.cli import RUNS, JsonOption, RunsDirOption, TrackingOption
 
 
 def sequential(
@@ -12,7 +12,7 @@ def sequential(
     *,
     difference: Annotated[float, typer.Option(help="The smallest difference that matters, in points of accuracy.")],
     power: Annotated[float, typer.Option(help="How often a difference of that size is to be found.")] = 0.8,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -23,13 +23,12 @@ def sequential(
     medexam sequential study.yaml --difference 5
     """
     from medexam.cli import INCOMPLETE, describe_stop, print_json, send_to_mlflow
-    from medexam.experiments import default_runs_dir, track_runs
+    from medexam.experiments import track_runs
     from medexam.tables import decimal
     from medexam.text import print_notice
     from medexam_companions.analysis.stopping import ask_by_blocks
 
-    folder = runs_dir or default_runs_dir()
-    records, runs, stop = ask_by_blocks(spec, folder, difference, power)
+    records, runs, stop = ask_by_blocks(spec, runs_dir, difference, power)
     if as_json:
         print_json(records)
     else:
@@ -40,7 +39,7 @@ def sequential(
                 f"questions, against {record['baseline']}; confidence sequence [{low}, {high}] points"
             )
     if runs:
-        send_to_mlflow(track_runs, runs, tracking_uri=tracking_uri, runs_dir=folder)
+        send_to_mlflow(track_runs, runs, tracking_uri=tracking_uri, runs_dir=runs_dir)
     if any(record["asked"] < record["questions"] for record in records.values()):
         print_notice("p-values of `compare` assume a fixed number of questions: rely on what stands here")
     if not all(record["ended"] for record in records.values()):

@@ -1,4 +1,4 @@
-"""`medexam audit`: a sample of answers for people to judge, and how far measures agree with them."""
+"""Have people or a model judge answers, and compare their marks."""
 
 import shlex
 import sys
@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption, print_json
+from medexam.cli import RUNS, JsonOption, RunsDirOption, print_json
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 RunsArgument = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+    list[Path], typer.Argument(metavar="RUN", help="Run folders, folders of runs, or ids in the runs directory.")
 ]
 
 
@@ -36,7 +36,7 @@ def judge_errors(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the judge's spec, such as model.seed=1."),
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Have a model say what kind of error each wrong answer is, and compare it with people who did so.
@@ -47,7 +47,7 @@ def judge_errors(
         medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
     import medexam
-    from medexam.experiments import Terminal, default_runs_dir, find_runs, print_blocks
+    from medexam.experiments import Terminal, find_runs, print_blocks
     from medexam.specs import parse_overrides
     from medexam_companions.audit import judging
     from medexam_companions.audit.agreement import agree
@@ -55,7 +55,7 @@ def judge_errors(
     from medexam_companions.audit.report import kind_tables
 
     text = (instructions or judging.SHIPPED).read_text("utf-8")
-    items = read_all_items(find_runs(runs, runs_dir or default_runs_dir()))
+    items = read_all_items(find_runs(runs, runs_dir))
     sample = choose_sample(judging.choose_wrong(items, below), per_group, seed)
     spec = judging.write_judging(out, sample, text, model)
     settings = {name.replace(".", "__"): value for name, value in parse_overrides(overrides or ()).items()}
@@ -91,18 +91,18 @@ def export(
     ] = 10,
     raters: Annotated[int, typer.Option(min=1, metavar="N", help="How many sheets to write.")] = 2,
     seed: Annotated[int, typer.Option(help="The seed that chooses the answers and the order of each sheet.")] = 0,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
 ) -> None:
     """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own.
 
     For example:
         medexam audit export 3c2aae --out audit --per-group 10 --raters 2
     """
-    from medexam.experiments import default_runs_dir, find_runs
+    from medexam.experiments import find_runs
     from medexam_companions.audit.folder import INSTRUCTIONS, KEY, write_sheets
     from medexam_companions.audit.items import choose_sample, read_all_items
 
-    folders = find_runs(runs, runs_dir or default_runs_dir())
+    folders = find_runs(runs, runs_dir)
     sample = choose_sample(read_all_items(folders), per_group, seed)
     places = {folder.read_record().run_id: folder.path for folder in folders}
     sheets = write_sheets(out, sample, raters, seed, places)
@@ -122,7 +122,7 @@ def import_ratings(
         list[Path] | None,
         typer.Option(metavar="FILE", help="A filled-in sheet; may be repeated. All CSV files of DIR by default."),
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Read filled-in sheets: how far raters agree with each other and each automatic measure with them.
@@ -132,12 +132,12 @@ def import_ratings(
     For example:
         medexam audit import audit
     """
-    from medexam.experiments import Terminal, default_runs_dir, print_blocks
+    from medexam.experiments import Terminal, print_blocks
     from medexam.text import count_of, print_notice
     from medexam_companions.audit.ratings import read_ratings
     from medexam_companions.audit.report import audit_document, audit_tables
 
-    ratings = read_ratings(folder, sheet or (), runs_dir or default_runs_dir())
+    ratings = read_ratings(folder, sheet or (), runs_dir)
     if ratings.changed:
         names = ", ".join(f"{entry.code} ({entry.run}, {entry.key})" for entry in ratings.changed)
         print_notice(

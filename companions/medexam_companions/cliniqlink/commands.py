@@ -1,4 +1,4 @@
-"""`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
+"""Score, rank and run submissions to ClinIQLink."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, settings_as_flags, write_file
+from medexam.cli import INCOMPLETE, RUNS, JsonOption, RunsDirOption, print_json, settings_as_flags, write_file
 from medexam.errors import SpecError
 from medexam.experiments import Terminal, print_blocks
 from medexam.text import print_notice
@@ -31,7 +31,7 @@ def score_submission(
     ],
     data: DataOption = None,
     missing: MissingOption = "leave-out",
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Score a participant's outputs by the released code's rules and by the paper's; the run is kept.
@@ -39,10 +39,9 @@ def score_submission(
     For example:
         medexam cliniqlink score teams/one
     """
-    from medexam.experiments import default_runs_dir
     from medexam_companions.cliniqlink.submissions import format_table, read_submissions
 
-    entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
+    entries = read_submissions([submission], data, runs_dir, missing)
     for entry in entries:
         print_notice(f"{entry.run.folder.path}")
     if as_json:
@@ -66,14 +65,14 @@ def print_board(
     submissions: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SUBMISSION...", help="Submissions, folders of them, and runs of cliniqlink or folders of runs."
+            metavar="SUBMISSION", help="Submissions, folders of them, and runs of cliniqlink or folders of runs."
         ),
     ],
     by: Annotated[Profile, typer.Option(help="The profile that ranks.")] = "published",
     data: DataOption = None,
     missing: MissingOption = "leave-out",
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size.
@@ -81,11 +80,11 @@ def print_board(
     For example:
         medexam cliniqlink board teams --by paper
     """
-    from medexam.experiments import default_runs_dir, render_markdown
+    from medexam.experiments import render_markdown
     from medexam_companions.cliniqlink.ranking import rank_submissions, ranking_tables
     from medexam_companions.cliniqlink.submissions import read_submissions
 
-    board = rank_submissions(read_submissions(submissions, data, runs_dir or default_runs_dir(), missing), by)
+    board = rank_submissions(read_submissions(submissions, data, runs_dir, missing), by)
     tables = ranking_tables(board, by)
     if markdown is not None:
         write_file(render_markdown("ClinIQLink", tables), markdown)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from medexam.cli import JsonOption, OverridesOption, RunsDirOption
+from medexam.cli import RUNS, JsonOption, OverridesOption, RunsDirOption
 from medexam.errors import SpecError
 
 
@@ -14,7 +14,7 @@ def import_results(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="samples_*.jsonl of lm-evaluation-harness or Every Eval Ever, a log of Inspect, scenario_state.json "
             "of HELM, predictions of OpenCompass, reviews of EvalScope, details of lighteval, *_allresults.json of "
             "simple-evals, or a table of question and answer.",
@@ -34,7 +34,7 @@ def import_results(
         float,
         typer.Option(min=0, max=1, help="The share of samples that may fit no question or option (0 to 1)."),
     ] = 0.01,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Make runs of the results of other harnesses; asks no model.
@@ -43,13 +43,13 @@ def import_results(
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
     from medexam.cli import print_json
-    from medexam.experiments import Terminal, default_runs_dir, print_blocks
+    from medexam.experiments import Terminal, print_blocks
     from medexam.tables import NONE, Table, percent
     from medexam.text import print_notice
     from medexam_companions.harnesses.result_files import take_files
 
     spec = _read_dataset(dataset, language, overrides)
-    by_file = take_files(files, spec, runs_dir or default_runs_dir(), measure, most_unmatched)
+    by_file = take_files(files, spec, runs_dir, measure, most_unmatched)
     imports = [run for runs in by_file for run in runs]
     # An importer of another package need not say how it matched.
     accounts = [run.environment.get("imported", {}) for run in imports]
@@ -101,14 +101,14 @@ def _read_dataset(name: str | None, language: str | None, overrides: list[str] |
 
 def export(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+        list[Path], typer.Argument(metavar="RUN", help="Run folders, folders of runs, or ids in the runs directory.")
     ],
     to: Annotated[
         Literal["lm-eval", "inspect", "every-eval-ever", "hub"],
         typer.Option(help="The format; hub is a data set for the Hugging Face hub with its card."),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write into.")] = Path("export"),
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     as_json: JsonOption = False,
 ) -> None:
     """Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.
@@ -117,10 +117,10 @@ def export(
         medexam export 3c2aae --to lm-eval --out export
     """
     from medexam.cli import print_json, read_current
-    from medexam.experiments import default_runs_dir, find_runs
+    from medexam.experiments import find_runs
     from medexam_companions.harnesses.exports.formats import export_runs
 
-    stored_runs = read_current(find_runs(runs, runs_dir or default_runs_dir()))
+    stored_runs = read_current(find_runs(runs, runs_dir))
     paths = export_runs(stored_runs, to, out)
     if as_json:
         print_json([str(path) for path in paths])

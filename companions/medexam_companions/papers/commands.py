@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import JsonOption, OverridesOption, RunsDirOption, TrackingOption
+from medexam.cli import RUNS, JsonOption, OverridesOption, RunsDirOption, TrackingOption
 from medexam.errors import SpecError
 from medexam.kept import reads_kept
 
@@ -17,7 +17,7 @@ def reproduce(
     ] = None,
     overrides: OverridesOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions of each run.")] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     tracking_uri: TrackingOption = None,
     out: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ from typing import Any
 import medexam
 from medexam import MedExamError
 from medexam.errors import SpecError
-from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, table_runs
+from medexam.experiments import PLOTS, Report, StoredRun, looks, table_runs
 from medexam.measures import matrices
 from medexam.specs import build_cells, load_document
 from medexam_companions.papers.beside import Product, set_beside
@@ -26,7 +26,7 @@ def make(
     overrides: Mapping[str, Any],
     limit: int | None,
     *,
-    runs_dir: Path | None,
+    runs_dir: Path,
     track: str | bool,
     say: Say,
 ) -> Product:
@@ -42,7 +42,7 @@ def make(
     if limit is not None:
         raise SpecError(f"{entry.name} asks no questions: leave out --limit")
     if entry.item.shows == "trained":
-        return make_trained(entry, overrides, (runs_dir or default_runs_dir()) / "finetuned", say)
+        return make_trained(entry, overrides, runs_dir / "finetuned", say)
     return make_round_trip(entry, overrides) if entry.item.shows == "round_trip" else describe(entry, overrides, say)
 
 

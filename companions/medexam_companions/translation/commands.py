@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli import FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption, refuse
+from medexam.cli import RUNS, FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption, refuse
 from medexam.errors import DatasetError, SpecError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def translate(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder to write; one of the runs directory by default.")
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     max_failures: FailuresOption = None,
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
@@ -43,14 +43,13 @@ def translate(
         medexam data translate headqa_v1 --from es --to en --limit 30
     """
     from medexam.cli import INCOMPLETE, describe_stop, print_json, send_to_mlflow
-    from medexam.experiments import Terminal, Unbroken, default_runs_dir, print_blocks
+    from medexam.experiments import Terminal, Unbroken, print_blocks
     from medexam.specs import BUILT, parse_overrides
     from medexam.text import print_notice
     from medexam_companions.translation.outcome import find_outcome, track_translation, write_data_set
     from medexam_companions.translation.plan import SELECTION, build_spec, plan_translation
     from medexam_companions.translation.tables import selection_tables
 
-    runs = runs_dir or default_runs_dir()
     spec = build_spec(
         parse_overrides(overrides or ()),
         dataset={"name": dataset, "language": source, "path": path, "limit": limit},
@@ -58,10 +57,10 @@ def translate(
         setups=tuple(setup.strip() for setup in setups.split(",") if setup.strip()),
         words=words,
     )
-    plan = plan_translation(spec, runs_dir=runs, out=out)
+    plan = plan_translation(spec, runs_dir=runs_dir, out=out)
     plan.save()
     stop = _ask(plan.runs, max_failures)
-    plan = plan_translation(spec, runs_dir=runs, out=out)
+    plan = plan_translation(spec, runs_dir=runs_dir, out=out)
     outcome, folder = find_outcome(plan), plan.folder.path
     plan.folder.write_json(SELECTION, outcome.document)
     output = write_data_set(plan, outcome) if not outcome.pending else None
@@ -77,7 +76,7 @@ def translate(
         if output is not None:
             check = f"Check it: medexam data check {BUILT.name} --path {folder}"
             print_blocks(Terminal(), [Unbroken(f"{output[1]:,} questions in {output[0]}."), Unbroken(check)])
-    send_to_mlflow(track_translation, plan, outcome, tracking_uri=tracking_uri, runs_dir=runs)
+    send_to_mlflow(track_translation, plan, outcome, tracking_uri=tracking_uri, runs_dir=runs_dir)
     if outcome.pending:
         print_notice(
             f"{describe_stop(stop)}: pending replies: {outcome.pending}, so the data set is not written; the same "
@@ -95,7 +94,7 @@ def translate(
 def quality(
     context: typer.Context,
     folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders that `medexam data translate` made.")
+        list[Path], typer.Argument(metavar="FOLDER", help="Folders that `medexam data translate` made.")
     ],
     back: Annotated[
         bool, typer.Option("--back/--no-back", help="Translate back with the same model, for the round trip.")
@@ -108,7 +107,7 @@ def quality(
     bert_layer: Annotated[
         int | None, typer.Option(min=1, help="The layer; for known hub ids that of bert-score by default.")
     ] = None,
-    runs_dir: RunsDirOption = None,
+    runs_dir: RunsDirOption = RUNS,
     max_failures: FailuresOption = None,
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
@@ -125,7 +124,7 @@ def quality(
     if not bert:
         refuse(context, {"bert_model", "bert_layer"}, "it is for BERTScore: leave it out, or --no-bert")
     from medexam.cli import INCOMPLETE, print_json, send_to_mlflow
-    from medexam.experiments import Terminal, default_runs_dir, print_blocks, run_paths
+    from medexam.experiments import Terminal, print_blocks, run_paths
     from medexam.text import print_notice
     from medexam_companions.translation.outcome import find_outcome, track_translation
     from medexam_companions.translation.plan import QUALITY, load_plan
@@ -133,10 +132,9 @@ def quality(
     from medexam_companions.translation.scores import BERT_MODEL, BertScore
     from medexam_companions.translation.tables import score_table
 
-    runs = runs_dir or default_runs_dir()
     scorer = BertScore(bert_model or BERT_MODEL, bert_layer) if bert else None
     documents, pending = [], 0
-    for plan in map(load_plan, run_paths(folders, runs)):
+    for plan in map(load_plan, run_paths(folders, runs_dir)):
         outcome, rows = find_outcome(plan), []
         if not outcome.choices:
             raise SpecError(
@@ -157,7 +155,7 @@ def quality(
         document = {**languages, "signatures": signatures, "measured": rows}
         plan.folder.write_json(QUALITY, document)
         documents.append(document)
-        send_to_mlflow(track_translation, plan, outcome, tracking_uri=tracking_uri, runs_dir=runs)
+        send_to_mlflow(track_translation, plan, outcome, tracking_uri=tracking_uri, runs_dir=runs_dir)
     if as_json:
         print_json(documents)
     else:

@@ -186,10 +186,7 @@ def plan(
 ) -> Plan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
-    planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), only_look=True)
-    for line in planned.notes:
-        print_notice(line)
-    return planned
+    return plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), only_look=True)
 
 
 @reads_kept()
@@ -216,8 +213,9 @@ def run(
 
     `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`. Of
     a list of specs all are asked in one plan, and `Runs.board` ranks the models over them.
-    `program`, `model` and `dataset` replace those parts: a spec, or a text such as `"few_shot"`; a list makes a run of
-    each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
+    `program`, `model` and `dataset` change those parts; a list makes a run of each. A spec replaces a part. A text such
+    as `"few_shot"` keeps what else the part says and the program or model takes. A mapping changes the fields that it
+    holds, or replaces a part if it names another. `overrides` set single
     keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,
     in other orders: `compare` then knows how far answers vary by themselves. `keep_items` False leaves the
     questions out of the folders, where a licence forbids them. `limits` end the asking, such as
@@ -229,8 +227,6 @@ def run(
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     start: dict[str, Any] = {"fresh": fresh, "repeat": repeat, "keeps_items": keep_items}
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), **start)
-    for line in planned.notes:
-        print_notice(line)
     planned = replace(planned, accept_model_change=accept_model_change)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
 

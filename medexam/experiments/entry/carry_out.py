@@ -1,6 +1,7 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,17 +14,25 @@ from medexam.errors import DatasetError, EngineError, SpecError, TrackingError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
-from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.text import print_notice
 
 if TYPE_CHECKING:
+    from medexam.datasets.own.audit import Proposal
     from medexam.experiments.run.runner import Executor
     from medexam.experiments.store.stored_run import StoredRun
 
 Document = Mapping[str, Any]
+_OWN_PROGRAMS: Mapping[str, dict[str, str]] = {
+    "choice": {"kind": "zero_shot", "answer_format": "guided"},
+    "short_answer": {"kind": "short_answer"},
+    "spans": {"kind": "quote"},
+}
+"""Kind of one's own questions -> the program that asks them first."""
+_WITHOUT_WORDS = ("fr", "ja", "zh")
+"""Languages in which the prompts of exams have no words."""
 
 
 def _read_spec(spec: SpecSource) -> dict[str, Any]:
@@ -44,8 +53,22 @@ def _read_spec(spec: SpecSource) -> dict[str, Any]:
         )
     for line in proposal.notes:
         print_notice(line)
-    name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
-    return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
+    document: dict[str, Any] = yaml.safe_load(render_own_spec(path, proposal, path.absolute()))
+    return document
+
+
+def render_own_spec(file: Path, proposal: "Proposal", path: Path, endpoint: str | None = None) -> str:
+    """Write the spec that asks the questions of a file, as was proposed to read it, at a `path`, of the embedded model
+    or of the one at an endpoint.
+    """
+    program = dict(_OWN_PROGRAMS[proposal.kind])
+    if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
+        program["prompt_language"] = "en"
+    model = {"engine": "embedded"} if endpoint is None else {"engine": "vllm", "endpoints": endpoint}
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"
+    dataset = "".join(f"  {line}\n" for line in proposal.lines(path))
+    tail = yaml.safe_dump({"model": model, "program": program}, sort_keys=False, default_flow_style=None)
+    return f"{yaml.safe_dump({'name': name})}dataset:\n{dataset}{tail}"
 
 
 def _is_json_spec(path: Path) -> bool:
@@ -59,36 +82,30 @@ def plan_spec(
     specs: SpecSource | Sequence[SpecSource],
     overrides: Document,
     *,
-    runs_dir: Path | None,
-    change: Callable[[Document], tuple[Document, Document]] = lambda document: (document, {}),
+    runs_dir: Path,
     only_look: bool = False,
     **settings: Any,
 ) -> Plan:
     """Plan what running a spec or several of them under `overrides` would do, as `plan_experiment` does under the
-    `settings`; a run that two of them plan is in it once.
+    `settings`, and tell its notes; a run that two of them plan is in it once.
 
-    `change` makes of each document the one that is meant, and what is set in it by dotted keys. Unless `only_look`,
-    raises what `Plan.check_ready` does.
+    Unless `only_look`, raises what `Plan.check_ready` does.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    entries = list[tuple[Document, Document]]()
-    for source in sources:
-        document, changes = change(_read_spec(source))
-        entries.append((document, {**changes, **overrides}))
-    if not entries:
+    if not (documents := [_read_spec(source) for source in sources]):
         raise SpecError("no spec is given: give one or more")
     from medexam.experiments.plan.planner import plan_experiment
 
-    plans, cells = list[Plan](), dict[object, PlannedCell]()
-    for document, changes in entries:
-        settings |= {"runs_dir": runs_dir or default_runs_dir(), "only_look": only_look}
-        plans.append(plan_experiment(document, changes, **settings))
-        for cell in plans[-1].runs:
-            cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
-    name = ", ".join(plan.name for plan in plans)
-    plan = replace(plans[0], name=name, runs=tuple(cells.values()), entries=tuple(entries))
+    settings |= {"runs_dir": runs_dir, "only_look": only_look}
+    plans = [plan_experiment(document, overrides, **settings) for document in documents]
+    runs = dict[object, PlannedCell]()
+    for run in (run for plan in plans for run in plan.runs):
+        runs.setdefault((run.folder.path, run.cell.dataset), run)
+    plan = replace(plans[0], name=", ".join(plan.name for plan in plans), runs=(*runs.values(),), documents=documents)
     if not only_look:
         plan.check_ready()
+    for line in plan.notes:
+        print_notice(line)
     return plan
 
 

@@ -2,21 +2,21 @@
 """One example through the user's module and metric, and the model that they ask: called as DSPy calls them.
 
 A fault of a server fails the example, which is asked again. So does an exception of the user's code, unless such faults
-are scored. A reply that could not be parsed is a result: the example is not answered. Calls of a model of DSPy's count
-wherever a module makes them, at the model itself.
+are scored. A reply that could not be parsed is a result: the example is not answered. Calls of DSPy's models count
+wherever a module or a metric makes them, as DSPy counts their tokens.
 """
 
 import asyncio
 import inspect
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -32,12 +32,11 @@ from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.prediction import MetricScore, ModelCall
 from medexam.process import gc_seldom
-from medexam.programs.base import KEPT, EngineLM, KeptCalls, held_models, in_bulk, kept_calls, run_blocking
+from medexam.programs.base import OURS, EngineLM, KeptCalls, in_bulk, kept_calls, run_blocking
 from medexam.programs.own import awaits_itself, call_in_thread, naming_faults
 from medexam.questions import Task
-from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
-from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_dspy_model
+from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 
@@ -67,8 +66,7 @@ class ExampleProgram:
     async def acall(self, question: Task) -> dspy.Prediction:
         """Evaluate one example."""
         inputs = self.examples[question.key].inputs()
-        # `dspy.Refine` and `dspy.BestOfN` write into the trace.
-        with kept_calls() as calls, dspy.context(trace=[]):
+        with _counted_calls() as calls:
             predict: Callable[[], Any] = partial(self.program, **inputs)
             if awaits_itself(self.program):
                 outcome = Future[Any]()
@@ -88,6 +86,8 @@ class ExampleProgram:
                 prediction = predict()
             if prediction is None:
                 calls.raise_fault()
+            if dspy.settings.track_usage and isinstance(prediction, dspy.Prediction):
+                prediction.set_lm_usage(dspy.settings.usage_tracker.get_total_tokens())
             with naming_faults(self.metric):
                 score = self._score(self.examples[key], prediction)
             mark = _read_score(score, metric)
@@ -164,7 +164,6 @@ class ObjectExecutor(Executor):
         """
         super().__init__()
         self._lm, self._in_flight = lm, in_flight
-        self._engine: Any = lm.live_engine if isinstance(lm, EngineLM) else None
 
     async def prepare(
         self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
@@ -173,27 +172,22 @@ class ObjectExecutor(Executor):
 
         Raises `EngineError` if an engine of ours reached another one when it was made.
         """
-        if not isinstance(self._lm, EngineLM):
-            self._engine = await asyncio.to_thread(LookedAtModel, self._lm)
-        elif changes := await find_changes(self._engine):
+        engine: Any = getattr(self._lm, "live_engine", None) or await asyncio.to_thread(LookedAtModel, self._lm)
+        if isinstance(self._lm, EngineLM) and (changes := await find_changes(engine)):
             raise EngineError(
                 f"{self._lm.model}: another model answers than when it was made ({'; '.join(changes)}); make it again"
             )
-
-    def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo:
-        """Return what answers: what an engine of ours says of itself, else the model's name and replies."""
-        return cast("EngineInfo", getattr(self._engine, "info", lambda: describe_dspy_model(self._lm))())
+        self._engines[planned.cell.model] = engine
 
     async def ask(self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: Any = None) -> None:
         """Ask the pending examples."""
         program = cast("ExampleProgram", planned.program)
-        models = [self._lm, *held_models(program.program)]
-        in_flight = self._in_flight or int(getattr(self._engine, "concurrency", IN_FLIGHT))
+        in_flight = self._in_flight or int(getattr(self._engines[planned.cell.model], "concurrency", IN_FLIGHT))
         program.threads = ThreadPoolExecutor(in_flight, thread_name_prefix="medexam-example")
         # A model of DSPy's keeps its history as the script says.
         settings = in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context()
         try:
-            with planned.folder.appending() as lines, settings, _counted_calls(models), gc_seldom():
+            with planned.folder.appending() as lines, settings, gc_seldom():
                 # Some wait for a thread, so that no thread waits for the loop; a limit counts all that are begun.
                 is_limited = replace(spending.limits, failures=None) != NO_LIMITS
                 waiting = 0 if is_limited or awaits_itself(program.program) else in_flight // 4
@@ -201,56 +195,36 @@ class ObjectExecutor(Executor):
         finally:
             program.threads.shutdown(wait=False, cancel_futures=True)
 
-    async def find_changes(self, planned: PlannedCell) -> list[str]:
-        """Look again which model answers."""
-        return await find_changes(self._engine)
-
-
-@contextmanager
-def _counted_calls(models: Iterable[Any]) -> Iterator[None]:
-    """Have every call of these models kept for its example while the block runs; engines of ours keep theirs anyway.
-
-    A reply from DSPy's cache is no call.
-    """
-    kinds = {id(lm): (lm, type(lm)) for lm in models if isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)}
-    for lm, kind in kinds.values():
-        lm.__class__ = _counted(cast("Any", kind))
-    try:
-        yield
-    finally:
-        for lm, kind in kinds.values():
-            lm.__class__ = kind
-
-
-@cache
-def _counted(kind: Any) -> type:
-    """Return a class of models that tells of each call, and is the same in all else."""
-
-    def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        with dspy.context(usage_tracker=_Usage()):
-            return kind.__call__(self, *arguments, **options)
-
-    async def acall(self: Any, *arguments: Any, **options: Any) -> Any:
-        with dspy.context(usage_tracker=_Usage()):
-            return await kind.acall(self, *arguments, **options)
-
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__call__": call, "acall": acall}
-    return type(kind.__name__, (kind,), names)
+    async def aclose(self) -> None:
+        """Do nothing: the model is the script's."""
 
 
 class _Usage(UsageTracker):
-    """The usage of one call, told on to the tracker of the script as well."""
+    """DSPy's count of tokens of one example, with the calls of models that report none."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._outer = dspy.settings.usage_tracker
+    def __deepcopy__(self, _: Any) -> Self:
+        # DSPy's threads would have copies, which tell nobody.
+        return self
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
-        """Keep a call, of which a model need not report anything."""
-        if self._outer is not None:
-            self._outer.add_usage(lm, usage_entry)
-        prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
-        if (keeper := dspy.settings.get(KEPT)) is not None:
-            keeper.calls.append(
-                ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion)
-            )
+        """Note a call; a reply from DSPy's cache is none."""
+        super().add_usage(lm, usage_entry)
+        self.usage_data[lm] += [] if usage_entry else [{}]
+
+
+@contextmanager
+def _counted_calls() -> Iterator[KeptCalls]:
+    """Keep every call of a model that the block makes, and tell a tracker of the script's of them."""
+    usage, outer = _Usage(), dspy.settings.usage_tracker
+    # `dspy.Refine` and `dspy.BestOfN` write into the trace.
+    with kept_calls() as calls, dspy.context(trace=[], usage_tracker=usage):
+        try:
+            yield calls
+        finally:
+            for lm, entries in usage.usage_data.items():
+                if outer is not None:
+                    outer.usage_data[lm] += filter(None, entries)
+                # Engines of ours keep theirs themselves.
+                for entry in [] if lm.startswith(OURS) else entries:
+                    counts = {name: entry.get(name) for name in ("prompt_tokens", "completion_tokens")}
+                    calls.calls.append(ModelCall(model=lm, finish_reason="stop", **counts))

@@ -23,6 +23,7 @@ from medexam.errors import SpecError
 from medexam.plugins import hash_source, name_object
 from medexam.programs.base import EngineLM
 from medexam.specs.identity import digest
+from medexam.text import SECRET_NAME
 
 _LEFT_BEHIND = frozenset(
     {
@@ -31,8 +32,6 @@ _LEFT_BEHIND = frozenset(
     }
 )
 """Attributes of DSPy's modules and models that calls and optimizers leave behind, and no answer depends on."""
-_SECRET = re.compile(r"(^|_)(key|secret|password|credentials?|authorization|headers|(access|auth|bearer)_token)$", re.I)
-"""Names of settings that may hold a key."""
 _STANDARD = sys.stdlib_module_names
 _ADDRESS = frozenset({"api_base", "base_url", "api_version"})
 """Settings that say where a model is reached."""
@@ -82,8 +81,12 @@ def model_settings(lm: dspy.BaseLM) -> dict[str, Any]:
     return {
         name: describe_value(value)
         for name, value in lm.kwargs.items()
-        if value is not None and not _SECRET.search(name) and name not in _ADDRESS
+        if value is not None and not _holds_key(name) and name not in _ADDRESS
     }
+
+
+def _holds_key(setting: str) -> bool:
+    return bool(SECRET_NAME.search(setting)) or setting.endswith("headers")
 
 
 def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C901 - a case for each type
@@ -122,7 +125,7 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
     kind, facts = type(value), dict[str, Any]()
     attributes = {name: part for name, part in getattr(value, "__dict__", {}).items() if name not in _LEFT_BEHIND}
     if isinstance(value, dspy.BaseLM):
-        attributes = {name: part for name, part in attributes.items() if name != "kwargs" and not _SECRET.search(name)}
+        attributes = {name: part for name, part in attributes.items() if name != "kwargs" and not _holds_key(name)}
         facts = model_settings(value)
     elif _package(kind) != "dspy" and (_package(kind) in _STANDARD or "distribution" in _source(kind)):
         # Of an installed package: what pickle makes of it.

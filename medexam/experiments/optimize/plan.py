@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import dspy
 from dspy.teleprompt import BetterTogether
@@ -34,6 +34,7 @@ from medexam.specs import CellSpec
 from medexam.specs.base import OPTIMIZERS, OWN_METRICS, short_name
 from medexam.specs.experiment import OptimizerSpec
 from medexam.specs.identity import digest
+from medexam.specs.programs.needs import MODULE, Metric, OptimizerKind
 
 GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
 """What an optimizer that is named by its class is given, beside a metric, where it takes it."""
@@ -153,8 +154,10 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
     for refusal, is_due in refusals.items():
         if is_due:
             raise SpecError(f"program {cell.program.label} {refusal}")
-    for name, choices in asking.optimized_by.items():
-        value = getattr(optimizer, name)
+    # A solved question says nothing of what predictors are asked.
+    left_out = ("labeled", "knn", "log_probability") if asking.saved_as.get("kind") == MODULE else ()
+    for name, every in (("kind", OptimizerKind), ("metric", Metric)):
+        value, choices = getattr(optimizer, name), [one for one in get_args(every) if one not in left_out]
         if value not in choices and ":" not in value:
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {', '.join(choices)}")
     if optimizer.metric == "log_probability" and not asking.engine_needs.guided:

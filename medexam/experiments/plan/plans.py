@@ -48,8 +48,8 @@ class Plan(Displayed):
     """Whether another model than the one that began a run may go on with it."""
     ways_out: str = RUN_WAYS_OUT
     """What a user may do where it may not, for the message."""
-    entries: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
-    """The documents that it was made of, each with what is set in it by dotted keys."""
+    documents: Sequence[Mapping[str, Any]] = ()
+    """The specs that it was made of."""
 
     @cached_property
     def cells(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -101,13 +101,6 @@ class Asking:
     """The folder or hub id of the local model that it has texts read by, and its revision; None: it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
-
-    @property
-    def optimized_by(self) -> dict[str, list[str]]:
-        """Field of an optimizer -> what it may be; a solved question says nothing of what predictors are asked."""
-        left_out = ("labeled", "knn", "log_probability") if self.saved_as.get("kind") == MODULE else ()
-        fields = {"kind": OptimizerKind, "metric": Metric}
-        return {name: [one for one in get_args(every) if one not in left_out] for name, every in fields.items()}
 
     @property
     def groups(self) -> tuple[str, ...]:
