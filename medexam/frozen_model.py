@@ -26,9 +26,7 @@ class SlottedModel:
 
     @classmethod
     def model_validate(cls, value: object) -> Self:
-        """Make an instance of a mapping of its fields, or return `value` where it is one; raise pydantic's
-        `ValidationError`.
-        """
+        """Make an instance of a mapping of its fields, or return one as it is; raise pydantic's `ValidationError`."""
         validated: Self = cls.__pydantic_validator__.validate_python(value)
         return validated
 

@@ -141,9 +141,7 @@ def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> 
 
 
 def mean_gap(reading: Sequence[float], other: Sequence[float]) -> float:
-    """Compute the mean absolute difference of two readings of one text, in nats a token; infinite where their lengths
-    differ.
-    """
+    """Compute the mean absolute difference of two readings, in nats a token; infinite where their lengths differ."""
     if len(reading) != len(other):
         return float("inf")
     return sum(abs(a - b) for a, b in zip(reading, other, strict=True)) / max(len(reading), 1)

@@ -77,10 +77,7 @@ def resolve_name(name: str, group: str) -> tuple[str, str]:
 
 
 def load_object(name: str, group: str) -> Any:
-    """Load the object that `name` means, its module imported.
-
-    Raises `SpecError` if there is no such file, module or object, or if importing it fails.
-    """
+    """Load the object that `name` means, its module imported; raises `SpecError` where that is not possible."""
     place, attribute = resolve_name(name, group)
     if is_live_name(name):
         if name not in _LIVE:

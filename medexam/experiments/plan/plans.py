@@ -78,9 +78,7 @@ class Plan(Displayed):
         return list(dict.fromkeys([*warnings, *filter(None, [run.lent_note for run in runs]), *news]))
 
     def check_ready(self) -> None:
-        """Raise `EngineError` for a name of no provider or a key that is in no variable, and `SpecError` for a package
-        that is missing.
-        """
+        """Raise `EngineError` for a name of no provider or a missing key, and `SpecError` for a missing package."""
         runs = [run for run in self.runs if run.pending]
         for name, model in _find_billed(runs).items():
             has_place, variable = bool(model.api_key_env), f"{name.partition('/')[0].upper()}_API_KEY"

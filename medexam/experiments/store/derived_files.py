@@ -105,10 +105,7 @@ def write_parquet(
 
 
 def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> dict[str, list[Any]]:
-    """Read the column of questions and those that `column_filter` takes.
-
-    Empty if the file is missing or damaged, or shards have answered since.
-    """
+    """Read the columns that `column_filter` takes, and that of questions; none of a damaged, missing or old file."""
     if folder.shard_logs:
         return {}
     try:

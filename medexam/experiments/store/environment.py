@@ -168,10 +168,7 @@ def are_mixed(counts: Sequence[AnswererCount]) -> bool:
 
 
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
-    """Read the models by print, in the order in which they came; empty where none is noted.
-
-    Raises `RunFolderError` for a damaged file.
-    """
+    """Read the models by print, in the order in which they came; raises `RunFolderError` for a damaged file."""
     if not (folder.path / file).exists():
         return {}
     try:

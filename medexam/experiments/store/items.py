@@ -172,10 +172,7 @@ def _scan_items(path: Path, keys: frozenset[str] | None) -> Iterator[Any]:
 
 
 class StoredItems(Sequence[Any]):
-    """The questions of a file in its order, or those of `keys`: read in blocks at each look at them.
-
-    100,000 weigh as much as all that asks or compares them.
-    """
+    """The questions of a file in its order, or those of `keys`, read in blocks at each look: 100,000 weigh much."""
 
     def __init__(self, path: Path, keys: Iterable[str] | None = None) -> None:
         self._path, self._keys = path, None if keys is None else frozenset(keys)

@@ -338,10 +338,7 @@ def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> li
 
 
 def remove_runs(folders: Sequence[RunFolder]) -> None:
-    """Remove run folders, all of them or none.
-
-    Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed or is a link.
-    """
+    """Remove run folders, all of them or none; raises `RunBusyError`, or `RunFolderError` of a link or a fault."""
     with ExitStack() as locks:
         for folder in folders:
             locks.enter_context(folder.locked())
@@ -404,10 +401,7 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
 
 
 def find_runs(runs: Iterable[Path], runs_dir: Path = Path()) -> list[RunFolder]:
-    """Find the run folders that `run_paths` means and those inside others, in order and without repeats.
-
-    Raises `RunFolderError` where no run is meant.
-    """
+    """Find the run folders that are meant and those inside others, once each; raises `RunFolderError` without one."""
     folders_by_path: dict[Path, RunFolder] = {}
     for path in run_paths(runs, runs_dir):
         folders = [RunFolder(path)] if RunFolder(path).exists() else runs_inside(path)
