@@ -141,11 +141,11 @@ class CodeSpec(ProgramSpec):
         answers = _fill(template.get("answers", [{"form": "choice"}]), fields)
         forms = None if answers == "any" else tuple(answer["form"] for answer in answers)
         is_shipped = template["calls"].startswith("medexam.") or ships(self.kind, KIND_FILES)
-        looks_up, reader = fields.get("retriever") and forms == ("choice",), fields.get("reader")
+        reader = fields.get("reader")
         return Asking(
             forms,
             codes=() if is_shipped else (template["calls"],),
-            retrieval=RetrievalSettings.of(self) if looks_up else None,
+            retrieval=RetrievalSettings.of(self) if fields.get("retriever") and forms == ("choice",) else None,
             local_reader=reader and (reader, fields.get("revision")),
         )
 
@@ -190,7 +190,7 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
         return _make_kind(path, str(path) if is_file else kind, path.stat().st_mtime_ns)
     except OSError as error:
         raise SpecError(f"{path}: cannot read it: {error.strerror}") from None
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise SpecError(
             f"{path}: {error} is missing or wrong; a strategy has help, asks, parameters with type and "
             "help, and steps, as the files of `medexam/specs/kinds` have"
@@ -251,11 +251,11 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
     if others := parameter.keys() - {"type", "default", "label", "help", "most"}:
         raise KeyError(*others)
-    if "most" in parameter:
-        annotation = Annotated[annotation, Field(le=parameter["most"])]
-    annotation = annotation | None if default is None else annotation
+
     default = RetrieverSpec(**default) if isinstance(default, Mapping) else default
-    return annotation, Field(default=default, description=parameter["help"])
+    parameter.get("label", "").format(1)
+    field = Field(default=default, validate_default=True, le=parameter.get("most"), description=parameter["help"])
+    return annotation | None if default is None else annotation, field
 
 
 KINDS: Mapping[str, type[ProgramSpec]] = {

@@ -69,8 +69,8 @@ class ProgramSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        label = self.template.get("label", "").format_map(dict(self))
-        return "-".join([getattr(self, "name", None) or label or self.kind, *self.label_words])
+        own = getattr(self, "name", None) or self.template.get("label", "").format_map(dict(self))
+        return "-".join([own or self.kind, *self.label_words])
 
     @property
     def label_words(self) -> list[str]:
@@ -184,7 +184,7 @@ class OwnSpec(ModuleSpec):
     @property
     def label(self) -> str:
         """Short name for tables and folders: the object's, and its arguments."""
-        arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
+        arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, int | float | str)]
         return "-".join(["-".join([short_name(self.kind), *arguments])[:60], *self.label_words])
 
 
