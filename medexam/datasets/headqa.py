@@ -52,9 +52,7 @@ def _read_v1(files: Sequence[Path], language: Language) -> Reading:
         document = read_json(path)
     except (OSError, UnreadableError) as error:
         advice = "the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
-        if path.suffix != ".json" and not path.name.endswith(".json.gz"):
-            advice = f"HEAD-QA v1 is JSON; `medexam init {path}` writes a spec for questions of your own"
-        raise DatasetError(f"{path}: {error}: {advice}") from None
+        raise DatasetError(f"{path}: {error}: {advice}; `medexam init {path}` reads questions of your own") from None
     if not isinstance(document, Mapping) or not isinstance(document.get("exams"), Mapping):
         needed = 'it needs an object with "version", "language" and "exams"'
         raise DatasetError(f"{path}: is not a HEAD-QA v1 file: {needed}")

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.questions import Columns, parse_choice, read_questions
+from medexam.datasets.own.tables import read_file
 from medexam.errors import DatasetError
-from medexam.files import open_parquet, parquet_rows
 from medexam.questions import ExamSet, Question
 from medexam.specs import DatasetSpec
 from medexam.text import count_of
@@ -115,25 +115,17 @@ def _read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]
 
 
 def read_embedded(paths: Sequence[Path]) -> Mapping[tuple[str, int], Mapping[str, Any]]:
-    """Map booklet and number to the `{path, bytes}` of the pictures in Parquet files.
+    """Map booklet and number to the `{path, bytes}` of the pictures in tables of exams.
 
     Raises `DatasetError` for a file that is not whole.
     """
-    import pyarrow as pa
-
-    picture_by_question: dict[tuple[str, int], Mapping[str, Any]] = {}
-    for path in (path for path in paths if path.suffix == ".parquet"):
-        try:
-            with open_parquet(path) as file:
-                if not pa.types.is_struct(file.schema_arrow.field("image").type):
-                    continue
-                rows = parquet_rows(file, ["name", "qid", "image"])
-                picture_by_question |= {
-                    (row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None
-                }
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{path}: cannot read its pictures ({error}): it may be truncated") from None
-    return picture_by_question
+    tables = (read_file(path, raw_texts=True) for path in paths if path.suffix == ".parquet")
+    records = (row.record for table in tables for row in table.rows if isinstance(row.record, Mapping))
+    return {
+        (record["name"], int(record["qid"])): record["image"]
+        for record in records
+        if isinstance(record["image"], Mapping)
+    }
 
 
 def _read_file(folder: Path, name: str, *, shortened: bool) -> bytes | None:
