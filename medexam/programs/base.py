@@ -26,6 +26,7 @@ from dspy.utils.usage_tracker import UsageTracker
 from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
 from medexam.dspy_requests import build_request, read_dialogue, read_generation
 from medexam.model_calls import (
+    SAMPLED,
     ChatMessage,
     Continuation,
     ContinuationRequest,
@@ -393,7 +394,8 @@ def sampling_of(lm: dspy.BaseLM, overrides: Mapping[str, Any]) -> dict[str, Any]
     settings, stop = {**lm.kwargs, **overrides}, list[str]()
     for texts in (overrides.get("stop") or (), lm.kwargs.get("stop") or ()):
         stop += [texts] if isinstance(texts, str) else texts
-    return read_sampling({**settings, "stop": stop})
+    settings["stop"] = stop
+    return {name: settings[name] for name in SAMPLED if settings.get(name) not in (None, [])}
 
 
 class AskingProgram(dspy.Module):
