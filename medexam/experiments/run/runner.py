@@ -32,7 +32,7 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.process import gc_seldom, quiet_dspy
 from medexam.programs.base import build_lm, in_bulk
-from medexam.serve import Engine, EngineInfo
+from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.text import print_notice
@@ -51,8 +51,6 @@ class Executor:
         self, planned: PlannedCell, observer: RunProgress, needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
-        from medexam.serve import build_engine
-
         for model in planned.models.values():
             if model not in self._engines:
                 observer.engine_starts(model)
@@ -119,8 +117,8 @@ class Runner:
         self.spending = Spending(limits)
         self._executor = executor or Executor()
         self._runs: list[StoredRun] = []
-        self._machine: asyncio.Future[dict[str, Any]] | None = None
-        """What the run runs on; it is looked up while the first model is reached."""
+        self._machine = dict[str, Any]()
+        """What the run runs on."""
 
     def run(self) -> tuple[list[StoredRun], Stop | None]:
         """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
@@ -176,8 +174,6 @@ class Runner:
         if not planned.pending:
             # Nobody need be reached, unless another model gave the folder's answers than those that are lent.
             planned = planned.take_lent(None)
-        if planned.pending or not folder.read_environment():
-            self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(describe_environment))
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
             planned = executor.admit(planned, planned.answered, accept=plan.accept_model_change, ways_out=plan.ways_out)
@@ -251,9 +247,8 @@ class Runner:
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
         infos = {name: self._executor.info(planned, name) for name in planned.models}
-        assert self._machine is not None  # noqa: S101 - the cell has begun
-        machine = await self._machine
-        environment = build_environment(planned.models, infos, before, machine, seconds, questions)
+        self._machine = self._machine or await asyncio.to_thread(describe_environment)
+        environment = build_environment(planned.models, infos, before, self._machine, seconds, questions)
         if planned.asks_model and self._executor.description is not None:
             environment["executor"] = self._executor.description
         planned.folder.write_json(ENVIRONMENT, environment)
