@@ -16,7 +16,7 @@ from medexam.programs.own import OwnProgram, make_module
 from medexam.programs.retrieving import PassageFinder
 from medexam.programs.steps import parts
 from medexam.programs.steps.flow import StepProgram, repeated
-from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
+from medexam.programs.tasks import AnswerInWords, ExtractExplanation
 from medexam.programs.wrapping import BehindText
 from medexam.questions import Language, Question
 from medexam.signatures.word_files import load_words
@@ -124,7 +124,7 @@ def _build_words(
     elif asked.asks == "reply":
         program = AnsweringProgram(asked, words, asked.budget(max_tokens))
     else:
-        task = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(asked.kind, ExtractExplanation)
+        task = AnswerInWords if asked.kind in ("by_format", "short_answer") else ExtractExplanation
         program = task(asked, words, asked.budget(max_tokens))
     if step.cite is not None:
         return CitingPassages(program, finder, load_words(step.cite, language).parts["cite"])

@@ -47,30 +47,24 @@ class TaskProgram(AskingProgram):
         return await self.ask_words(predictor, self.system, text, prefill, choices)
 
 
-class ShortAnswer(TaskProgram):
-    """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
-
-    async def aforward(self, question: Task) -> dspy.Prediction:
-        """Ask once, and read the reply behind any thinking."""
-        generation = await self._reply(question, "answer_from_text" if question.context else "answer")
-        text = split_thinking(generation.text or "")[1].strip()
-        return dspy.Prediction(text=text or None, generation=generation)
-
-
-class AnswerByFormat(TaskProgram):
-    """One group of words for each format; predictions hold `text`.
+class AnswerInWords(TaskProgram):
+    """One call a question, in the words of its format, or else of short answers, with the text that it brings along if
+    it has one; predictions hold `text`.
 
     Guided: true/false and multiple choice leave the model the two words or the options' texts. All others stay free.
     """
 
     async def aforward(self, question: Task) -> dspy.Prediction:
-        """Ask what the question's format takes."""
+        """Ask once, and read the reply behind any thinking."""
         choices = {"true_false": ("True", "False"), "multiple_choice": tuple(dict.fromkeys(question.options))}
-        kind = question.group if self.guided else ""
-        generation = await self._reply(question, question.group, choices=choices.get(kind, ()))
+        group, is_format = question.group, question.group in self.by_group
+        if not is_format:
+            group = "answer_from_text" if question.context else "answer"
+        generation = await self._reply(question, group, choices=choices.get(group, ()) if self.guided else ())
         reply = generation.text or ""
-        # An unclosed block of thinking is the answer: the shared task leaves it there.
-        return dspy.Prediction(text=split_thinking(reply)[1].strip() or reply.strip() or None, generation=generation)
+        # An unclosed block of thinking is the answer of a format: the shared task leaves it there.
+        text = split_thinking(reply)[1].strip() or (reply.strip() if is_format else None)
+        return dspy.Prediction(text=text or None, generation=generation)
 
 
 class ExtractExplanation(TaskProgram):
