@@ -1,7 +1,7 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from medexam.cli.options import (
 from medexam.cli.output import print_document, print_json, send_to_mlflow
 from medexam.errors import SpecError
 from medexam.text import print_notice
-
-if TYPE_CHECKING:
-    from medexam.experiments.optimize.plan import OptimizationPlan
 
 
 def optimize(
@@ -52,7 +49,11 @@ def optimize(
 
     planned = plan_optimization(document, changes, runs_dir=runs_dir, fresh=fresh, only_look=plan)
     if plan:
-        print_document(_plan_document(planned), as_json=as_json)
+        begun, cell = planned.optimization, planned.optimization.cell
+        counts = {name: getattr(begun, name) for name in ("train", "dropped", "validation", "tested", "candidates")}
+        parts = {"optimizer": begun.optimizer.model_dump(mode="json"), "program": cell.program.label}
+        parts |= {"id": begun.work.name, "folder": str(begun.work.path.resolve()), "model": cell.model.label}
+        print_document({**parts, **counts, **planned.calls}, as_json=as_json)
         return
     with Bars() as progress:
         optimization = carry_out(planned, progress)
@@ -80,22 +81,3 @@ def optimize(
         )
     if not optimization.finished:
         raise typer.Exit(INCOMPLETE)
-
-
-def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
-    """Build what would be tried, JSON-ready."""
-    optimization = plan.optimization
-    folder, cell = optimization.work, optimization.cell
-    return {
-        "id": folder.name,
-        "folder": str(folder.path.resolve()),
-        "optimizer": optimization.optimizer.model_dump(mode="json"),
-        "program": cell.program.label,
-        "model": cell.model.label,
-        "train": optimization.train,
-        "dropped": list(optimization.dropped),
-        "validation": optimization.validation,
-        "tested": optimization.tested,
-        "candidates": optimization.candidates,
-        **plan.calls,
-    }
