@@ -226,9 +226,8 @@ def _check_only(template: Mapping[str, Any], spec: type[ProgramSpec]) -> None:
         for name, wanted in only.items() if place.endswith(".only") else ():
             for value in wanted if isinstance(wanted, list) else [wanted]:
                 field, read = spec.model_fields[name], ...
-                form: Any = Annotated[field.annotation, field]
                 with suppress(ValidationError):
-                    read = TypeAdapter(form).validate_python(value)
+                    read = TypeAdapter(field.rebuild_annotation()).validate_python(value)
                 if value not in ("set", "unset") and read != value:
                     raise SpecError(f"{find_source(template, place)}{place}: {name} is never {value!r}: name a value")
 
