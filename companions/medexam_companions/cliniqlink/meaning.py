@@ -218,11 +218,16 @@ def load_ngram_scorer() -> tuple[NgramScorer | None, tuple[str, ...]]:
         package = (error.name or "nltk").partition(".")[0]
         return None, (f"{package} is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]",)
     smoothing, rouge = SmoothingFunction().method1, RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
-    needs = {
+    needs: dict[str, Callable[[], object]] = {
         "punkt_tab of NLTK's data (BLEU and METEOR); python -m nltk.downloader punkt_tab": lambda: word_tokenize("a b"),
         "wordnet of NLTK's data (METEOR); python -m nltk.downloader wordnet": lambda: meteor_score([["a"]], ["b"]),
     }
-    missing = [name for name, use in needs.items() if _is_missing(use)]
+    missing = []
+    for name, use in needs.items():
+        try:
+            use()
+        except LookupError:
+            missing.append(name)
     has_tokens = not any(name.startswith("punkt") for name in missing)
 
     def score(gold: str, predicted: str) -> dict[str, float]:
@@ -237,11 +242,3 @@ def load_ngram_scorer() -> tuple[NgramScorer | None, tuple[str, ...]]:
         return scores | {"rouge": (rouges["rouge1"].fmeasure + rouges["rougeL"].fmeasure) / 2}
 
     return score, tuple(f"not on this machine: {name}" for name in missing)
-
-
-def _is_missing(use: Callable[[], object]) -> bool:
-    try:
-        use()
-    except LookupError:
-        return True
-    return False

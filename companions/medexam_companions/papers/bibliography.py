@@ -109,7 +109,7 @@ def _cite_model(identity: ModelIdentity, cell: CellSpec) -> Reference:
     if hub_id is not None and not _HUB_ID.fullmatch(hub_id):
         hub_id = None
     name = hub_id or identity.name
-    fields = {"title": _verbatim(name)} | ({"note": _escape(f"revision {commit}")} if commit is not None else {})
+    fields = {"title": name} | ({"note": _escape(f"revision {commit}")} if commit is not None else {})
     key = _key(name if commit is None else f"{name}-{commit[:7]}")
     return _reference(key, {"type": "misc", **fields, **_hub_fields(hub_id)})
 
@@ -121,7 +121,7 @@ def _cite_encoder(name: str) -> Reference:
     hub_id = "sentence-transformers/all-MiniLM-L6-v2" if name == "minilm" else name
     if not _HUB_ID.fullmatch(hub_id) or Path(name).exists():
         return _comment(f"encoder {name}")
-    return _reference(_key(hub_id), {"type": "misc", "title": _verbatim(hub_id), **_hub_fields(hub_id)})
+    return _reference(_key(hub_id), {"type": "misc", "title": hub_id, **_hub_fields(hub_id)})
 
 
 def _used_packages(cell: CellSpec, environment: Mapping[str, Any]) -> dict[str, str | None]:
@@ -164,7 +164,7 @@ def _reference(key: str, fields: Mapping[str, Any]) -> Reference:
         printed_fields["key"] = key
     if "eprint" in printed_fields:
         printed_fields["archiveprefix"] = "arXiv"
-    if "title" in printed_fields and not printed_fields["title"].startswith("{"):
+    if "title" in printed_fields:
         # BibTeX writes small letters in titles otherwise, in names such as HEAD-QA too.
         printed_fields["title"] = f"{{{_escape(printed_fields['title'])}}}"
     lines = (f"  {name} = {{{value}}}," for name, value in printed_fields.items())
@@ -183,10 +183,6 @@ def _hub_fields(hub_id: str | None) -> dict[str, str]:
 
 def _key(name: str) -> str:
     return "model-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-").lower()
-
-
-def _verbatim(name: str) -> str:
-    return f"{{{_escape(name)}}}"
 
 
 def _escape(text: str) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PageProgress = Callable[[int, int], None]
 """Called with the pages that are read and the pages that there are."""
-INSTALL = "pip install 'medexam[companions]'"
 MIN_GLYPHS = 200
 """A booklet with less text than this is taken for a scan."""
 
@@ -120,7 +119,9 @@ def open_booklet(path: Path) -> Iterator[OpenBooklet]:
     try:
         import pypdfium2
     except ImportError:
-        raise DatasetError(f"reading a booklet needs the `pypdfium2` library: {INSTALL}") from None
+        raise DatasetError(
+            "reading a booklet needs the `pypdfium2` library: pip install 'medexam[companions]'"
+        ) from None
     check_whole(path)
     try:
         document = pypdfium2.PdfDocument(path)

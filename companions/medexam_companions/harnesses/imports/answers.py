@@ -210,11 +210,6 @@ def read_words(
     return predictions, 0, sum(_is_other_text(sample, items.golds[key]) for key, sample in samples.items())
 
 
-def is_expected(text: str | None, gold: TaskGold) -> bool:
-    """Return whether an answer is the text that our data expect."""
-    return loose(text or "") in {*map(loose, gold.answers), loose(" ".join(gold.answers))}
-
-
 def _is_other_text(sample: HarnessSample, gold: TaskGold) -> bool:
     """Return whether what the file expects holds none of what our data expect; False if either says nothing."""
     if not isinstance(sample.target, str):

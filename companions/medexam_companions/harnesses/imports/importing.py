@@ -20,8 +20,8 @@ from medexam.process import gc_seldom
 from medexam.specs import CellSpec, DatasetSpec, build_identity, digest
 from medexam.text import count_of
 from medexam.weights import hash_files
-from medexam_companions.harnesses.imports.answers import is_expected, read_choices, read_words
-from medexam_companions.harnesses.imports.matching import Matcher, MatchReport
+from medexam_companions.harnesses.imports.answers import read_choices, read_words
+from medexam_companions.harnesses.imports.matching import Matcher, MatchReport, loose
 from medexam_companions.harnesses.imports.reading import read_results
 from medexam_companions.harnesses.imports.samples import Results, ResultsError
 from medexam_companions.harnesses.imports.submission import is_submission
@@ -137,7 +137,9 @@ class Importer:
 
     def _is_expected(self, prediction: Prediction) -> bool:
         gold = self.items.golds[prediction.question]
-        return is_expected(prediction.text, gold) if self.items.in_words else gold.accepts(prediction.answer)
+        if not self.items.in_words:
+            return bool(gold.accepts(prediction.answer))
+        return loose(prediction.text or "") in {*map(loose, gold.answers), loose(" ".join(gold.answers))}
 
     def _check_matches(self, path: Path, matched: MatchReport) -> None:
         counts = matched.counts()

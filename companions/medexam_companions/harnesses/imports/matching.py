@@ -11,6 +11,7 @@ from typing import Any
 
 from medexam import Question
 from medexam.questions import Task
+from medexam.text import shorten
 from medexam_companions.harnesses.imports.samples import HarnessSample
 
 Item = Question | Task
@@ -71,7 +72,8 @@ class Matcher:
             items = {item.key: item for item in reversed(candidates)}
             if not items:
                 report.left_out["unmatched"] += 1
-                report.example = report.example or _shown(sample)
+                text = sample.stem or next(iter(sample.ids), "a sample without text or key")
+                report.example = report.example or shorten(" ".join(text.split()), SHOWN)
             elif len(items) > 1:
                 waiting[tuple(sorted(items))].append((sample, items))
             elif items.keys() <= report.pairs.keys():
@@ -163,8 +165,3 @@ def _shows_the_same(item: Item, sample: HarnessSample) -> bool:
     answer = loose(getattr(item, "given_answer", ""))
     has_options = not sample.options or _has_options(item, sample)
     return has_options and (not sample.given_answer or answer == loose(sample.given_answer))
-
-
-def _shown(sample: HarnessSample) -> str:
-    text = " ".join((sample.stem or next(iter(sample.ids), "a sample without text or key")).split())
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} [...]"
