@@ -49,6 +49,7 @@ def judge_errors(
     import medexam
     from medexam.experiments import Terminal, find_runs, print_blocks
     from medexam.specs import parse_overrides
+    from medexam.text import print_notice
     from medexam_companions.audit import judging
     from medexam_companions.audit.agreement import agree
     from medexam_companions.audit.items import choose_sample, read_all_items
@@ -64,9 +65,9 @@ def judge_errors(
     kinds = judging.read_kinds(text)
     verdicts = {key: each.text for key, each in stored.folder.read_predictions().items() if each.text in kinds}
     agreements = agree({stored.model or "judge": verdicts, **judging.read_people(out, kinds)}, kinds)
-    sys.stderr.write(
-        f"medexam: the judge's prompt is {out / 'judge.md'}; people fill in copies of {out / judging.SHEET} under "
-        "names of their own, then run this again\n"
+    print_notice(
+        f"the judge's prompt is {out / 'judge.md'}; people fill in copies of {out / judging.SHEET} under names of "
+        "their own, then run this again"
     )
     if as_json:
         print_json(

@@ -59,20 +59,16 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
         imports = take_files(folders, DatasetSpec(name=BENCHMARK, path=data), runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
     others = [path for path, inside in by_path.items() if not inside]
-    runs += [(_name_run(run), run) for run in read_current(find_runs(others, runs_dir))]
+    for run in read_current(find_runs(others, runs_dir)):
+        program: Any = run.record.cell.program
+        label = " ".join(filter(None, (run.program, run.model)))
+        runs.append((str(program.task) if program.kind == "imported" else label, run))
     for name, run in runs:
         if run.record.cell.dataset.called != BENCHMARK:
             raise SpecError(f"{name} answers {run.record.cell.dataset.called}, not {BENCHMARK}: leave it out")
     if not runs:
         raise SpecError(f"{paths[0]} holds no submission: give a folder with true_false.json and the others")
     return [_score(name, run, missing) for name, run in runs]
-
-
-def _name_run(run: StoredRun) -> str:
-    program: Any = run.record.cell.program
-    if program.kind == "imported":
-        return str(program.task)
-    return " ".join(filter(None, (run.program, run.model)))
 
 
 def _score(name: str, run: StoredRun, missing: Missing) -> Submission:

@@ -53,8 +53,9 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
     if shows == "tokens":
         return set_beside(entry, tokens(items.questions), title)
     statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
-    if shows in _OF_EXAMS:
-        return set_beside(entry, _OF_EXAMS[shows](statistics), title)
+    if shows in ("questions", "splits"):
+        grid = questions_by_year(statistics) if shows == "questions" else questions_by_split(statistics)
+        return set_beside(entry, grid, title)
     facet: Literal["year", "discipline"] = "discipline" if shows == "question_lengths_by_discipline" else "year"
     table = lengths_table(statistics, facet)
     return Product(entry, [table], statistics, [_plot_lengths(shows, statistics, facet)])
@@ -147,6 +148,3 @@ def _describe_explanations(entry: PaperEntry, title: str, spec: DatasetSpec) -> 
     product = set_beside(entry, grid, title, top_specialty={"name": name, "documents": count})
     top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
     return replace(product, blocks=[*product.blocks, top])
-
-
-_OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = {"questions": questions_by_year, "splits": questions_by_split}
