@@ -169,7 +169,8 @@ class OwnSpec(ModuleSpec):
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
     timeout_s: PositiveFloat | None = None
-    """Seconds after which a question fails, so that the next run asks it again; None waits for ever."""
+    """Seconds after which a question fails, so that the next run asks it again; None waits for ever. A `forward` that
+    never returns keeps its thread, and the command does not end before it."""
     plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
 
