@@ -60,14 +60,9 @@ class Meter:
         self.stopped: StoppedError | None = None
         """Why nothing more may be asked; None while something may."""
         self.in_flight: dict[str, asyncio.Future[Generation]] = {}
-        self._start = time.monotonic() - seconds
+        self.start = time.monotonic() - seconds
         self._open = 0
         self._call_ended = asyncio.Condition()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of asking so far."""
-        return time.monotonic() - self._start
 
     def stop(self, why: str, ending: Ending, cause: MedExamError | None = None) -> StoppedError:
         """Let no further call begin; return what ends it."""

@@ -6,6 +6,7 @@ best one, and `report.md` is to read. It is no run folder: nothing here was aske
 """
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +52,7 @@ class Trial:
     number: int
     """0 is the program as it was written."""
     name: str
-    """How it was made."""
     digest: str
-    """Identity of its instructions and demonstrations."""
     demos: int
     """Demonstrations that its prompts show, over all predictors."""
     n: int
@@ -62,7 +61,6 @@ class Trial:
     score: float
     """The optimizer's metric: of 1, or nats where that is a log-probability."""
     calls: int
-    """Calls that its answers are made of."""
 
     @property
     def accuracy(self) -> tuple[float, tuple[float, float]]:
@@ -123,7 +121,8 @@ class Optimization(Displayed):
     def keep(self, meter: Meter) -> None:
         """Write the best program and what is known and spent by now; raises `RunFolderError` if that fails."""
         self.trials = tuple(sorted(self.trials, key=lambda trial: trial.number))
-        self.seconds, self.calls, self.tokens = round(meter.seconds, 2), meter.spent["calls"], meter.spent["tokens"]
+        self.seconds = round(time.monotonic() - meter.start, 2)
+        self.calls, self.tokens = meter.spent["calls"], meter.spent["tokens"]
         if self.best is not None:
             self.work.write(PROGRAM, (self.work.programs / self.best.digest / PROGRAM).read_bytes())
         self.work.write(REPORT, render_markdown(self.title, self._report()))

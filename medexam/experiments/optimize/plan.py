@@ -49,7 +49,6 @@ class OptimizationPlan:
     optimization: Optimization
     """What is asked for, without what was tried before."""
     train: ExamSet
-    """The questions that may be shown, without those that are nearly tested or validation questions."""
     validation: PlannedCell
     """The program, as it is written, over the questions that candidates are chosen by."""
     calls: Mapping[str, int | None]

@@ -66,9 +66,7 @@ def score_output(_example: dspy.Example, prediction: Any, *_: Any) -> Scored:
 def score_answer(
     name: str, own: Metric | None, question: Question, gold: Gold, prediction: Prediction, penalty: float
 ) -> Scored:
-    """Score an answer by the optimizer's metric: its `name`, or the user's own; `SpecError` if that gives no score.
-    A wrong answer takes `penalty` off an exam score.
-    """
+    """Score an answer by the metric of this name or the user's own, which may fail; a wrong one costs `penalty`."""
     answer, right = prediction.answer, gold.accepts(prediction.answer)
     if own is not None and prediction.status is not Status.FAILED:
         try:
