@@ -153,6 +153,5 @@ def test_ctrl_c_keeps_what_is_done_and_one_process_asks_the_rest(ask, spec, mean
     assert 20 <= done < QUESTIONS
     told = executor_of(runs[0])
     assert sum(one["asked"] for one in told["workers"]) == done
-    assert all(one["asked"] for one in told["workers"])
     (resumed,) = ask(spec)
     assert (len(answers(resumed)), resumed.complete) == (QUESTIONS, True)
