@@ -6,14 +6,15 @@ the sentences are those of the paired tests and of no hand.
 """
 
 import gzip
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.plan.prompt_samples import asked_words
 from medexam.experiments.report.current import current_run, write_run
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import StoredRun
@@ -43,10 +44,10 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
 
     Raises `RunFolderError` where nothing can be written.
     """
-    answers = defaultdict[str, list[Prediction]](list)
+    answers = defaultdict[str, list[dict[str, Any]]](list)
     with gzip.open(ANSWERS) as lines:
-        for prediction in map(Prediction.model_validate_json, lines):
-            answers[prediction.program].append(prediction)
+        for prediction in map(json.loads, lines):
+            answers[prediction["program"]].append(prediction)
     _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
@@ -56,7 +57,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
         if language not in items:
             items[language] = find_benchmark(cell.dataset).load(cell.dataset)
         run_identity = {
-            **build_identity(cell, fingerprint=items[language].fingerprint, words=asked_words(program, language)),
+            **build_identity(cell, fingerprint=items[language].fingerprint, words={}),
             "answers": "bench/results/study.csv",
         }
         same = {"program": program.label, "spec_digest": digest(run_identity)}
@@ -66,7 +67,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
             continue
         times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
         fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
-        predictions = (prediction.model_copy(update=same) for prediction in chosen)
+        predictions = (Prediction.model_validate(prediction | same) for prediction in chosen)
         runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
     return runs
 

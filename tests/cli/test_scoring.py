@@ -37,12 +37,18 @@ def test_a_subject_is_no_exam_and_a_penalty_is_declared(scores, medexam) -> None
     assert (plain["exams"], list(plain["by"])) == (None, ["discipline", "option_count"])
     _, shown, _ = medexam("report", "runs")
     assert not [word for word in ("Points", "Exam score", "By exam", "HEAD-QA") if word in shown]
-    _, charged, _ = scores("ABC", more=PENALTY)
+    _, charged, _ = scores("BCA", more=PENALTY)
     assert charged["measures"]["exam_score"]["value"] == pytest.approx((4 - 8 / 3) / 12)
     assert "points" not in charged["measures"]
     _, exams, _ = scores("ABC", f"{COLUMNS}, exam: paper", ", scoring: {penalty: 0.5}")
     assert exams["measures"]["points"]["value"] == (2 * 4 - 8) / 2
     assert list(exams["by"]) == ["discipline", "option_count", "exam"]
+    _, each, _ = medexam("report", "runs")
+    assert [f"(right - wrong / {wrong}) / n" in " ".join(each.split()) for wrong in ("3", "2", "")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("penalty", ["0", "1/0", "third", "2"])

@@ -1,6 +1,7 @@
 """What the system does to a command: Ctrl-C, a full disk, a limit of memory, pipes and folders instead of files."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -24,6 +25,13 @@ class Interrupting:
 sys.meta_path.insert(0, Interrupting())
 runpy.run_module("medexam", run_name="__main__")
 """
+
+
+def test_litellm_fetches_no_list_whoever_imports_it() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM_")}
+    looked = "import os, medexam; print(*(name for name in os.environ if name.startswith('LITELLM_LOCAL_')))"
+    done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"]
 
 
 def test_ctrl_c_while_modules_are_imported_prints_no_traceback() -> None:

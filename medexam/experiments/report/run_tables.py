@@ -184,10 +184,14 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Split the runs into those that share a table, in their order: first those whose answers are right or wrong."""
-    families: dict[str, list[StoredRun]] = {}
+    """Split the runs into those that share a table: of one family, where a wrong answer costs as much.
+
+    They stay in their order, those whose answers are right or wrong first.
+    """
+    families: dict[tuple[str, float | None], list[StoredRun]] = {}
     for run in runs:
-        families.setdefault(run.benchmark.family, []).append(run)
+        scoring = run.benchmark.scoring
+        families.setdefault((run.benchmark.family, scoring and scoring.penalty), []).append(run)
     return sorted(families.values(), key=lambda family: not family[0].benchmark.right_or_wrong)
 
 

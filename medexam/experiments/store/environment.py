@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, WorkFolder
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, RunRecord, WorkFolder
 from medexam.frozen_model import FrozenModel
+from medexam.kept import keep
 from medexam.measures.results import Metrics
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.plugins import __version__
@@ -225,13 +226,13 @@ def count_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount
     Of several predictions of a question the last counts. Those that failed count for none. Models are told apart by the
     prints of their answers; by their names where answers carry no print.
     """
-    models, questions = read_models(folder), frozenset(record.questions)
-    by_question: dict[str, tuple[str | None, str | None]] = {}
-    for prediction in folder.scan_predictions() if record.cell.program.asks_model else ():
-        key, has_answer = prediction.answered_by, prediction.status is not Status.FAILED
-        if has_answer and (key or prediction.model) and prediction.question in questions:
-            by_question[prediction.question] = key, None if key in models else prediction.model
-    counts = Counter(by_question.values()).most_common()
+    models, counted = read_models(folder), Counter[tuple[str | None, str | None]]()
+    if record.cell.program.asks_model:
+        logs = [folder.path / name for name in (PREDICTIONS, *folder.shard_logs)]
+        sizes = tuple(log.stat().st_size for log in logs if log.exists())
+        for (key, model), count in _last_answerers(folder, record.questions, sizes).items():
+            counted[key, None if key in models else model] += count
+    counts = counted.most_common()
     # Replies that name their model otherwise carry a print that is derived from the admitted one: doubts are of all.
     doubts = sum(doubt["answers"] for entry in models.values() for doubt in entry.doubts)
     names = {key: entry.identity.name for key, entry in models.items()}
@@ -239,6 +240,19 @@ def count_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount
         AnswererCount(key, name or names.get(key or "", "an unknown model"), answers, min(answers, doubts))
         for (key, name), answers in counts
     )
+
+
+# A log only grows: while it has these sizes, it says the same.
+@keep(worth=lambda _: True)
+def _last_answerers(
+    folder: RunFolder, questions: tuple[str, ...], _sizes: tuple[int, ...]
+) -> Mapping[tuple[str | None, str | None], int]:
+    selected, by_question = frozenset(questions), dict[str, tuple[str | None, str | None]]()
+    for prediction in folder.scan_predictions():
+        answerer = prediction.answered_by, prediction.model
+        if prediction.status is not Status.FAILED and any(answerer) and prediction.question in selected:
+            by_question[prediction.question] = answerer
+    return Counter(by_question.values())
 
 
 def describe_answerers(counts: Sequence[AnswererCount]) -> str:

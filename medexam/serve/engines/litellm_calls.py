@@ -129,8 +129,6 @@ class _Parsed:
 @cache
 def get_litellm() -> Any:
     """Import litellm without its downloads of lists and without its advertisements."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     os.environ.setdefault("LITELLM_LOG", "ERROR")
     # With this switch on, litellm would leave out the clients that it is given, and follow redirects with its own.
     os.environ["EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"] = "false"
