@@ -24,7 +24,7 @@ def scores(medexam, tmp_path, monkeypatch):
                 answer = answers[number % len(answers)]
                 writer.writerow([f"What {number}?", "the longest", "b", "c", answer, "hb"[part], ("p1", "p2")[part]])
         dataset = f"{{kind: choice, path: my.csv, columns: {{{columns}}}{more}}}"
-        Path("my.yaml").write_text(f"name: mine\ndataset: {dataset}\nprogram: longest\n", encoding="utf-8")
+        Path("my.yaml").write_text(f"name: mine{len(columns + more)}\ndataset: {dataset}\nprogram: longest\n", encoding="utf-8")
         code, out, err = medexam("run", "my.yaml", "--json")
         return code, json.loads(out)[0]["metrics"] if code == 0 else None, err
 
@@ -37,7 +37,7 @@ def test_a_subject_is_no_exam_and_a_penalty_is_declared(scores, medexam) -> None
     assert (plain["exams"], list(plain["by"])) == (None, ["discipline", "option_count"])
     _, shown, _ = medexam("report", "runs")
     assert not [word for word in ("Points", "Exam score", "By exam", "HEAD-QA") if word in shown]
-    _, charged, _ = scores("BCA", more=PENALTY)
+    _, charged, _ = scores("ABC", more=PENALTY)
     assert charged["measures"]["exam_score"]["value"] == pytest.approx((4 - 8 / 3) / 12)
     assert "points" not in charged["measures"]
     _, exams, _ = scores("ABC", f"{COLUMNS}, exam: paper", ", scoring: {penalty: 0.5}")
