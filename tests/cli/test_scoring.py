@@ -24,7 +24,8 @@ def scores(medexam, tmp_path, monkeypatch):
                 answer = answers[number % len(answers)]
                 writer.writerow([f"What {number}?", "the longest", "b", "c", answer, "hb"[part], ("p1", "p2")[part]])
         dataset = f"{{kind: choice, path: my.csv, columns: {{{columns}}}{more}}}"
-        Path("my.yaml").write_text(f"name: mine{len(columns + more)}\ndataset: {dataset}\nprogram: longest\n", encoding="utf-8")
+        spec = f"name: mine{len(columns + more)}\ndataset: {dataset}\nprogram: longest\n"
+        Path("my.yaml").write_text(spec, encoding="utf-8")
         code, out, err = medexam("run", "my.yaml", "--json")
         return code, json.loads(out)[0]["metrics"] if code == 0 else None, err
 
