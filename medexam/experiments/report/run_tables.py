@@ -191,7 +191,7 @@ def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     families: dict[tuple[str, float | None], list[StoredRun]] = {}
     for run in runs:
         scoring = run.benchmark.scoring
-        families.setdefault((run.benchmark.family, scoring and scoring.penalty), []).append(run)
+        families.setdefault((run.benchmark.family, scoring.penalty if scoring else None), []).append(run)
     return sorted(families.values(), key=lambda family: not family[0].benchmark.right_or_wrong)
 
 
