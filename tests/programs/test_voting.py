@@ -52,8 +52,9 @@ def test_of_equals_the_first_that_was_answered(ask) -> None:
 @pytest.mark.parametrize(("form", "each"), [("free", 1), ("guided", 2)])
 def test_reasoning_votes_too(ask, form, each) -> None:
     program = {"kind": "chain_of_thought", "samples": 3, "answer_format": form}
-    asked = ask(program, in_turn(*(n for n in (1, 2, 2) for _ in range(each))), **DRAWN)
-    assert (asked.said.answer, asked.said.votes, asked.said.rationale) == (2, (1, 2, 2), "Because.")
+    answers = iter([(thought, answer) for thought, answer in enumerate((1, 2, 2)) for _ in range(each)])
+    asked = ask(program, lambda _: "Because {}.\n\n{{Answer: {}}}".format(*next(answers)), **DRAWN)
+    assert (asked.said.answer, asked.said.votes, asked.said.rationale) == (2, (1, 2, 2), "Because 1.")
     assert asked.seeds == [5 + n for n in range(3) for _ in range(each)]
     assert len(asked.said.calls) == 3 * each
 
