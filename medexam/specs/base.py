@@ -30,13 +30,15 @@ _SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob"
 """What people write, without a final s -> the name that a spec has for it."""
 _MOST_CHOICES = 20
 """Names that an error lists; of more it gives the nearest."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _WANTED = {
     "model_type": "input should be a name, or keys with their values",
     **dict.fromkeys(("list_type", "tuple_type"), "input should be a list, such as [a, b]"),
     "int_parsing": "input should be a whole number",
     "string_type": "input should be a text",
+    NAME: "input should be at most 64 letters, digits, dots, hyphens and underscores",
 }
-"""What pydantic wants, by the type of its error, in the words of a spec; of all others it says it itself."""
+"""What pydantic wants, by its pattern or the type of its error, in the words of a spec; of all others it says it itself."""
 _MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
 """How pydantic names the members of a union, which are no part of a place in a spec."""
 M = TypeVar("M", bound=BaseModel)
@@ -314,7 +316,7 @@ def describe_faults(error: ValidationError, model: type[BaseModel] = BaseModel, 
         elif kind == "missing":
             faults[where] = f"{where}: is missing" + "; add a line such as name: mine" * (where == "name")
         else:
-            expected, value = _WANTED.get(kind, item["msg"]), item["input"]
+            expected, value = _WANTED.get(item.get("ctx", {}).get("pattern", kind), item["msg"]), item["input"]
             text = shorten("null" if value is None else repr(value), 100)
             faults[where] = f"{place}: {expected[0].lower()}{expected[1:]}, found {text}"
         faults[where] = find_source(tree, place) + faults[where]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from medexam.errors import SpecError
-from medexam.specs.base import OPTIMIZERS, OWN_METRICS, PlacedError, Spec, class_name, part_of, short_name
+from medexam.specs.base import NAME, OPTIMIZERS, OWN_METRICS, PlacedError, Spec, class_name, part_of, short_name
 from medexam.specs.dataset import DatasetSpec, PartSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.programs.kinds import KINDS, AnyProgram
@@ -69,7 +69,7 @@ class OptimizerSpec(Spec):
 
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
-ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+ExperimentName = Annotated[str, StringConstraints(pattern=NAME)]
 
 
 def is_entry(entry: str, name: str) -> bool:

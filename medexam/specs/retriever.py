@@ -74,6 +74,6 @@ class RetrieverSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        encoder = [] if self.encoder is None else [Path(self.encoder).name]
+        encoder = [Path(self.encoder).name] if self.encoder and self.uses_vectors else []
         chunks = [] if self.chunk_tokens is None else [f"chunks{self.chunk_tokens}"]
         return "-".join([short_name(self.kind), *encoder, *chunks, *([] if self.rerank is None else ["reranked"])])

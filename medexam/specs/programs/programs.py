@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
-from medexam.specs.base import PROGRAMS, PlacedError, Spec, class_name, part_of, short_name
+from medexam.specs.base import NAME, PROGRAMS, PlacedError, Spec, class_name, part_of, short_name
 from medexam.specs.programs.needs import (
     MODULE,
     NO_NEEDS,
@@ -79,7 +79,7 @@ class ProgramSpec(Spec):
         own = {name: one["label"] for name, one in self.template.get("parameters", {}).items() if "label" in one}
         for name, label in {**LABELS, **own}.items():
             value = getattr(self, name, None)
-            if value is None or (name == "context" and value != "stem_and_options"):
+            if value is None or name not in fields or (name == "context" and value != "stem_and_options"):
                 continue
             if self.asking.retrieval if name == "retriever" else name in _ALWAYS or value != fields[name].default:
                 words.append(label.format(_short(value)))
@@ -207,7 +207,7 @@ class FlowSpec(ModuleSpec):
     """Steps over one set of named fields; the last `answer` that is written counts."""
 
     kind: Literal["flow"] = "flow"
-    name: str = Field(default="flow", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(default="flow", pattern=NAME)
     """What it is called in tables and folders."""
     retriever: RetrieverSpec | None = None
     """What its steps look up passages by; None: the default."""
