@@ -38,7 +38,7 @@ _WANTED = {
     "string_type": "input should be a text",
     NAME: "input should be at most 64 letters, digits, dots, hyphens and underscores",
 }
-"""What pydantic wants, by its pattern or the type of its error, in the words of a spec; of all others it says it itself."""
+"""What pydantic wants, by its pattern or its error's type, in the words of a spec; of all others it says it itself."""
 _MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
 """How pydantic names the members of a union, which are no part of a place in a spec."""
 M = TypeVar("M", bound=BaseModel)
