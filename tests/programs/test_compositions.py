@@ -44,14 +44,17 @@ def blocks(**fields):
     return "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in {**fields, "completed": ""}.items())
 
 
-@pytest.mark.parametrize(("confidence", "limit", "calls"), [(0.4, "below", 2), (0.6, "below", 1), (0.9, "above", 2)])
-def test_a_number_decides_by_a_limit(run, confidence, limit, calls) -> None:
+@pytest.mark.parametrize(
+    ("confidence", "limit", "calls", "answer"),
+    [(0.4, "below", 2, 4), (0.6, "below", 1, 2), (0.9, "above", 2, 4), ("low", "below", 1, None)],
+)
+def test_a_number_decides_by_a_limit_and_none_leaves_it_unanswered(run, confidence, limit, calls, answer) -> None:
     steps = [
         {"ask": "question, options -> answer: int, confidence: float"},
         {"when": {"field": "confidence", limit: 0.6}, "do": [FURTHER]},
     ]
     said = run(steps, lambda turn: blocks(answer=2 if "confidence" in turn else 4, confidence=confidence))
-    assert (len(said.turns), said.answer) == (calls, 4 if calls == 2 else 2)
+    assert (len(said.turns), said.answer) == (calls, answer)
 
 
 @pytest.mark.parametrize(("second", "calls"), [(3, 3), (2, 2)])
@@ -76,6 +79,7 @@ def test_a_dropped_option_is_not_shown_and_the_others_keep_their_numbers(run) ->
     assert LINES in said.turns[0]
     assert "\n".join(line for line in LINES.splitlines() if not line.startswith("2")) in said.turns[1]
     assert said.answer == 5
+    assert run(steps, lambda _: blocks(worst=9)).line["status"] == "unanswered"
 
 
 def test_options_are_judged_one_by_one(run) -> None:

@@ -139,7 +139,7 @@ class StepProgram(AskingProgram):
 
 
 class _EmptyFieldError(Exception):
-    """A step would read a field that a reply left empty."""
+    """A step would read a field that a reply left empty, or drop an option that is none."""
 
 
 @dataclass(slots=True)
@@ -165,14 +165,23 @@ class _Scope:
         return value
 
     def holds(self, condition: Condition | None) -> bool:
-        """Return whether a condition holds; none does of a field that is missing or empty."""
+        """Return whether a condition holds; that of a field that is missing or empty does not, and a limit reads it."""
         name = condition.field if isinstance(condition, Limit) else condition or ""
         if self.fields.get(name, name if name in QUESTION_FIELDS else None) is None:
+            if isinstance(condition, Limit):
+                raise _EmptyFieldError
             return False
         value: float = self.read(name)
         if not isinstance(condition, Limit):
             return bool(value)
         return value < condition.below if condition.below is not None else value > cast("float", condition.above)
+
+    def drop(self, worst: Any) -> None:
+        """Leave out an option by its number, or several; raises `_EmptyFieldError` for a number that none has."""
+        numbers, dropped = getattr(self.question, "option_numbers", ()), worst if isinstance(worst, list) else [worst]
+        if numbers and not {*dropped} <= {*numbers}:
+            raise _EmptyFieldError
+        self.leave([number for number in numbers if number not in dropped])
 
     def leave(self, numbers: Sequence[int]) -> None:
         """Leave the options with these numbers, if they are a choice, and no others."""
@@ -237,9 +246,7 @@ class _Course:
                 case "retrieve":
                     await self._retrieve(step, scope)
                 case "drop":
-                    worst = scope.read(step.field)
-                    numbers = getattr(scope.question, "option_numbers", ())
-                    scope.leave([one for one in numbers if one not in (worst if isinstance(worst, list) else [worst])])
+                    scope.drop(scope.read(step.field))
                 case "each":
                     await self._each(step, step_place, scope)
                 case "repeat":

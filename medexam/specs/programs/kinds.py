@@ -15,13 +15,15 @@ tables call it.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -47,6 +49,7 @@ from medexam.specs.base import (
     find_source,
     holds,
     parse_yaml,
+    validate,
     walk,
 )
 from medexam.specs.dataset import STORED, Split
@@ -72,8 +75,41 @@ _TYPES: Mapping[str, Any] = {
 """Type of a parameter in a file -> that of a field; a list holds the choices."""
 _BESIDE: Mapping[str, type[Spec]] = {"samples": Step, "orders": Step, "reading": FlowSpec, "load": FlowSpec}
 """What may be set beside the words of a reply -> the class that has it."""
+_NAMED = re.compile(r"\$([A-Za-z_]\w*)")
 _LOOK_UP = ("k", "query", "query_language")
 """What may be set of the step `retrieve: stem`."""
+
+
+def _one_of(names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"{name!r} is none: {advise(name, names)}")
+        return name
+
+    return AfterValidator(check)
+
+
+class _Parameter(Spec):
+    type: Annotated[str, _one_of(_TYPES)] | list[Any]
+    default: Any = None
+    label: str = ""
+    help: str
+    most: int | None = None
+
+
+class _StepFile(Spec):
+    help: str
+    parameters: dict[str, _Parameter] = Field(default={})
+    asks: Annotated[str, _one_of((*TAKES, "module"))]
+    steps: list[Any]
+
+
+class _CodeFile(Spec):
+    help: str
+    parameters: dict[str, _Parameter] = Field(default={})
+    calls: str
+    answers: Any = None
+    label: str = ""
 
 
 class KindSpec(ProgramSpec):
@@ -169,11 +205,12 @@ def _fill(part: Any, values: Mapping[str, Any]) -> Any:
         filled = {key: value for key, value in entries if value is not None}
         words = filled.get("words", ())
         return filled | ({"words": words["group"]} if [*words] == ["group"] else {})
-    if not (isinstance(part, str) and part.startswith("$")):
-        return part
-    if part[1:] not in values:
-        raise ValueError(f"{part} is no parameter of the file: {advise(part[1:], values)}")
-    return _plain(values[part[1:]])
+    names = _NAMED.findall(part) if isinstance(part, str) else ()
+    if unknown := next((name for name in names if name not in values), None):
+        raise ValueError(f"${unknown} is no parameter of the file: {advise(unknown, values)}")
+    if names and part == f"${names[0]}":
+        return _plain(values[names[0]])
+    return _NAMED.sub(lambda name: str(_plain(values[name[1]])), part) if names else part
 
 
 def _plain(value: Any) -> Any:
@@ -200,10 +237,8 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
 @lru_cache(maxsize=256)
 def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path), lines=kind.endswith(".yaml"))
+    validate(_CodeFile if "calls" in template else _StepFile, template)
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
-    own = ("calls", "answers", "label") if calls else ("asks", "steps")
-    if others := template.keys() - {"help", "parameters", *own}:
-        raise KeyError(*others)
     fields: Tree = {"kind": (Literal[kind], kind), "template": (ClassVar[Mapping[str, Any]], template)}
     for name, source in {} if calls else list_settings(template).items():
         field = source.model_fields[name]
@@ -221,15 +256,22 @@ def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
 
 
 def _check_only(template: Mapping[str, Any], spec: type[ProgramSpec]) -> None:
-    """Raise `SpecError` for a condition `only` that its parameter never meets, and `KeyError` for no parameter."""
+    """Raise `SpecError` for a condition `only` that its parameter never meets, or names no parameter."""
     for place, only in walk(template):
-        for name, wanted in only.items() if place.endswith(".only") else ():
+        if not place.endswith(".only"):
+            continue
+        where = f"{find_source(template, place)}{place}: "
+        if not isinstance(only, Mapping):
+            raise SpecError(f"{where}name a parameter with its value, such as {{looks: 2}}")
+        for name, wanted in only.items():
+            if name not in spec.model_fields:
+                raise SpecError(f"{where}{name} is no parameter of the file: {advise(name, spec.model_fields)}")
             for value in wanted if isinstance(wanted, list) else [wanted]:
                 field, read = spec.model_fields[name], ...
                 with suppress(ValidationError):
                     read = TypeAdapter(field.rebuild_annotation()).validate_python(value)
                 if value not in ("set", "unset") and read != value:
-                    raise SpecError(f"{find_source(template, place)}{place}: {name} is never {value!r}: name a value")
+                    raise SpecError(f"{where}{name} is never {value!r}: name a value")
 
 
 def list_settings(template: Mapping[str, Any]) -> dict[str, type[Spec]]:
@@ -248,9 +290,6 @@ def list_settings(template: Mapping[str, Any]) -> dict[str, type[Spec]]:
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     stated, default = parameter["type"], parameter.get("default", ...)
     annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
-    if others := parameter.keys() - {"type", "default", "label", "help", "most"}:
-        raise KeyError(*others)
-
     default = RetrieverSpec(**default) if isinstance(default, Mapping) else default
     parameter.get("label", "").format(1)
     field = Field(default=default, validate_default=True, le=parameter.get("most"), description=parameter["help"])

@@ -25,7 +25,7 @@ from pydantic import (
 
 from medexam.errors import SpecError
 from medexam.questions import Language
-from medexam.specs.base import PROGRAMS, PlacedError, Spec, part_of, short_name
+from medexam.specs.base import PlacedError, Spec, part_of, short_name
 from medexam.specs.programs.needs import AnswerFormat, PositiveInt, Query
 from medexam.specs.programs.words import TABLE, Orders, VariantSpec, WordsSpec
 from medexam.text import nearest
@@ -48,6 +48,8 @@ VOTE_FIELDS: Types = {"agreement": "float", "tied": "bool"}
 """What a vote writes beside its answer: the share of the votes that it has, and whether another has as many."""
 PASSAGES = "passages"
 """The field that look-ups write."""
+_OWN_CODE = ""
+"""The group of code that has no short names."""
 _HITS = "list[passage]"
 _OPTIONS = "list[option]"
 By = Literal["predict", "chain_of_thought", "react"]
@@ -151,7 +153,7 @@ class Step(VariantSpec):
     """What the one output, or the passages, are called; None: as the signature says, or `passages`."""
     add: FieldName | None = None
     """A list that the step's one output, or each new passage, is added to, which is empty at first; None: a field."""
-    by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
+    by: Annotated[str, part_of(_OWN_CODE, By)] = "predict"
     """`predict`, `chain_of_thought`, `react` (its tool is the retriever), or a class that takes a signature."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the program's own, or the model's."""
@@ -194,16 +196,20 @@ class Step(VariantSpec):
     """The steps that are done."""
     otherwise: Annotated[Steps | None, Field(alias="else")] = None
     """Steps that are done if the condition does not decide for `do`; None does none."""
-    combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
+    combine: Annotated[str, part_of(_OWN_CODE, Combine)] | None = None
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or `./x.py:f`; None: each its own."""
 
     @classmethod
     def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:
         """Return the keys that such a step has."""
         names = [name for name in STEPS if tree.get(name) is not None]
+        if "only" in tree:
+            raise PlacedError("only", "belongs to the file of a strategy: leave it out")
         if len(names) != 1:
+            near = next(filter(None, (nearest(str(key), [*STEPS]) for key in tree)), None)
             raise ValueError(
                 f"a step is one of {', '.join(STEPS)}, found {' and '.join(names) if names else repr(tree)[:60]}"
+                + (f": did you mean {near}?" if near and not names else "")
             )
         if "do" in STEPS[names[0]] and "do" not in tree:
             raise PlacedError("do", "is missing")
