@@ -11,7 +11,7 @@ import pytest
 import medexam
 from medexam.errors import RunFolderError
 from medexam.experiments import RunFolder, find_runs
-from medexam.predictions import Failure, Prediction, Status
+from medexam.predictions import Failure, Prediction, Reason, Status
 from predicted import predicted
 
 
@@ -60,6 +60,17 @@ def test_a_file_cut_at_any_byte_loses_its_last_line_at_most(folder, log) -> None
         assert kept == (["a"] if size >= first else [])
         _write(folder, _prediction("c"))
         assert list(folder.read_predictions()) == [*kept, "c"]
+
+
+def test_a_merge_of_shards_that_was_cut_off_is_repeated_without_harm(folder, log) -> None:
+    unread = {"answer": None, "status": Status.UNANSWERED, "reason": Reason.UNPARSED}
+    silent = _prediction("b").model_copy(update=unread)
+    _write(folder, _prediction("a"), silent, _prediction("d", None), _prediction("c"))
+    (folder.path / "parts").mkdir()
+    (folder.path / "parts" / "0.jsonl").write_bytes(log.read_bytes())
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
+    folder.merge_shards()
+    assert [json.loads(line)["question"] for line in log.read_bytes().splitlines()] == ["a", "b", "d", "c"]
 
 
 @pytest.mark.parametrize("torn", [1, 4095, 4096, 4097, 20_000])
