@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+import medexam as package
 from one_question import BY_QUERY, CHOICE, LINES, OPTIONS, STEM, make_engine
 from scripted_engines import LAST_MADE
 
@@ -80,6 +81,14 @@ def test_a_dropped_option_is_not_shown_and_the_others_keep_their_numbers(run) ->
     assert "\n".join(line for line in LINES.splitlines() if not line.startswith("2")) in said.turns[1]
     assert said.answer == 5
     assert run(steps, lambda _: blocks(worst=9)).line["status"] == "unanswered"
+
+
+@pytest.mark.parametrize(("reads", "count"), [("question, options, hint", 0), ("question, options", 1)])
+def test_a_step_that_none_reads_is_warned_of(reads, count, tmp_path) -> None:
+    steps = [{"ask": "question -> hint"}, {"ask": f"{reads} -> answer: int"}]
+    spec = {"name": "x", "dataset": {"name": "headqa_sample", "limit": 1}, "program": {"steps": steps}}
+    (cell,) = package.plan(spec, runs_dir=tmp_path).cells
+    assert sum(one.startswith("program.steps.0: no step reads hint") for one in cell["warnings"]) == count
 
 
 def test_options_are_judged_one_by_one(run) -> None:

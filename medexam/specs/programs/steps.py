@@ -470,3 +470,19 @@ def _check_condition(condition: Condition | None, place: str, fields: Types) -> 
         raise PlacedError(
             place, f"{condition} is {kind}: write it as {condition}: bool, or compare a number by `below` or `above`"
         )
+
+
+def find_unread(steps: Steps) -> list[tuple[str, str]]:
+    """Return the place of each step, with what it writes, whose outputs no step reads; none beside code, which may."""
+    walked, read = dict(walk_steps(steps)), {"answer", "supported"}
+    for step in walked.values():
+        conditions = (step.when, step.unless, step.until, step.as_long_as, step.keep)
+        read |= {one.field if isinstance(one, Limit) else one for one in conditions if one is not None}
+        read |= {step.field, *(step.signature.inputs if step.ask else ())}
+    written = {
+        place: [one] if (one := step.rename or step.add) else [PASSAGES] if step.retrieve else [*step.outputs]
+        for place, step in walked.items()
+        if step.asks or step.retrieve
+    }
+    has_code = any(":" in step.use.kind for step in walked.values() if step.use)
+    return [(place, ", ".join(names)) for place, names in written.items() if not has_code and read.isdisjoint(names)]
