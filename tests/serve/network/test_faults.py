@@ -107,12 +107,24 @@ async def test_a_reply_that_a_provider_withholds_is_one_without_words() -> None:
 
 
 async def test_a_server_behind_a_filter() -> None:
-    blocked = json.dumps({"error": {"message": "blocked", "code": "content_filter"}})
-    with serving(Refusing(said=blocked, tokenize=False)) as wire:
+    azure = {"self_harm": {"filtered": True}}
+    cases: list[tuple[int, dict[str, Any]]] = [
+        (400, {"error": {"message": "blocked", "code": "content_filter"}}),
+        (400, {"error": {"message": "no", "code": "SensitiveContentDetected"}}),
+        (400, {"error": "Violated guardrail policy"}),
+        (400, {"error": "Violated content safety policy"}),
+        (400, {"error": "User input content is illegal"}),
+        (400, {"error": "Content blocked by safety settings"}),
+        (200, {"choices": [], "prompt_filter_results": [{"content_filter_results": azure}]}),
+        (200, {"choices": None, "base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}}),
+    ]
+    with serving(Refusing(tokenize=False)) as wire:
         async with reaching(wire) as engine:
-            wire.status = 400
-            answer = await reply(engine, ask())
-    assert (answer.words, answer.withheld, len(wire.times)) == ("", True, 1)
+            for status, said in cases:
+                wire.status, wire.said = status, json.dumps(said)
+                answer = await reply(engine, ask())
+                assert (answer.words, answer.withheld) == ("", True), said
+    assert len(wire.times) == len(cases)
 
 
 @pytest.mark.parametrize("row", read_cases("refusal_forms"), ids=lambda row: row["server"])
