@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "predictions": set(),
     "specs": {"predictions"},
     **dict.fromkeys(FLOOR_2, GROUND),
+    "serve": GROUND | {"signatures.thinking"},
     "programs": GROUND | {"signatures", "retrievers.base"},
     "measures": GROUND | {"datasets"},
     "experiments": GROUND | FLOOR_2 | {"programs", "measures"},

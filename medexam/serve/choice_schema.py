@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, get_args
 
 from medexam.model_calls import Generation
+from medexam.signatures.thinking import split_thinking
 
 SchemaForm = Literal["json_schema", "json_object", "json_object with value"]
 """OpenAI's own form, that of llama.cpp's Python server with the schema beside it, and that of TGI with a `value`."""
@@ -63,7 +64,7 @@ def read_choice(reply: Generation, choices: Sequence[str]) -> str | None:
 def parse_guided_choice(text: str | None, choices: Sequence[str]) -> str | None:
     """Parse the choice that a reply makes; None if it is no such JSON, or makes another."""
     try:
-        choice = json.loads(text or "")["answer"]
+        choice = json.loads(split_thinking(text or "")[1])["answer"]
     except (ValueError, TypeError, KeyError):
         return None
     return choice if choice in choices else None

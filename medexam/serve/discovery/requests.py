@@ -12,8 +12,8 @@ from typing import Any
 
 from medexam.model_calls import ChatMessage, is_cut, put_pictures
 from medexam.model_identity import Behaviour, mean_gap
-from medexam.serve.chat_messages import OPENING
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
+from medexam.signatures.thinking import split_thinking
 
 LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
@@ -41,6 +41,9 @@ _DATE = re.compile(
     r"|\d\d?[/.]\d\d?[/.]\d{4})"
 )
 """Some templates write the day into every prompt."""
+_THOUGHT = re.compile(r"(?:think|thought|reason)(?!\w*(?:signatures?|effort|id)$)", re.IGNORECASE)
+"""Begins the names of fields, parts and counts that hold what was thought."""
+_TEXTS = ("text", "content", "summary")
 Ask = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 """Sends the body of a chat request, without its model; returns the reply's object, empty if it is refused."""
 TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -94,15 +97,35 @@ def first_message(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     return (reply.get("choices") or [{}])[0].get("message") or {}
 
 
-def _thoughts(message: Mapping[str, Any]) -> str:
-    return str(message.get("reasoning_content") or message.get("reasoning") or "")
+def join_texts(value: Any) -> str:
+    """Join what is text in a part of a message, whatever lists and mappings hold it."""
+    if isinstance(value, Mapping):
+        value = [inner for name, inner in value.items() if name in _TEXTS or _THOUGHT.match(name)]
+    return "".join(map(join_texts, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def read_thoughts(message: Mapping[str, Any]) -> str:
+    """Return what a message says that was thought, in a field or in parts of the content that are named so."""
+    fields = {**(message.get("provider_specific_fields") or {}), **message}
+    named = [value for name, value in fields.items() if _THOUGHT.match(name)]
+    parts = [part for part in _list(message, "content") if isinstance(part, Mapping)]
+    typed = [part if _THOUGHT.match(str(part.get("type"))) else {**part, **dict.fromkeys(_TEXTS)} for part in parts]
+    # Servers that write thoughts into several fields repeat them.
+    return next(filter(None, map(join_texts, [*named, typed])), "")
+
+
+def _counts_thoughts(usage: Any) -> bool:
+    return isinstance(usage, Mapping) and any(
+        _counts_thoughts(value) or bool(_THOUGHT.match(name) and is_count(value) and value)
+        for name, value in usage.items()
+    )
 
 
 def shows_thinking(reply: Mapping[str, Any]) -> bool:
-    """Return whether a model thought before it replied: it says so, or its budget is gone without a word."""
+    """Return whether a model thought before it replied: it says or counts so, or its budget is gone without a word."""
     message = first_message(reply)
     text = str(message.get("content") or "").strip()
-    if _thoughts(message).strip() or text.startswith((OPENING, "[THINK]")):
+    if read_thoughts(message).strip() or _counts_thoughts(reply.get("usage")) or split_thinking(text)[0] is not None:
         return True
     cut = bool(reply.get("choices")) and is_cut(reply["choices"][0].get("finish_reason"))
     return cut and not text and not message.get("tool_calls")
@@ -133,7 +156,7 @@ async def find_limit(ask: Ask) -> str | None:
         if reply.get("choices"):
             answered = True
             count, message = (reply.get("usage") or {}).get("completion_tokens"), first_message(reply)
-            length = len(f"{_thoughts(message)}{message.get('content') or ''}")
+            length = len(f"{read_thoughts(message)}{message.get('content') or ''}")
             if count <= _TOKENS if is_count(count) and count else length <= _MOST_CHARACTERS:
                 return name
     return None if answered else LIMITS[0]

@@ -27,13 +27,14 @@ from medexam.errors import AuthError, CallError, CallTimeoutError, ProviderError
 from medexam.files import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.process import background_loop
-from medexam.serve.discovery.requests import is_count
+from medexam.serve.discovery.requests import is_count, join_texts, read_thoughts
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import (
     MISFORMED,
     causes,
     find_words,
     http_error,
+    raise_reported,
     read_pause,
     reading_reply,
     refine,
@@ -257,8 +258,10 @@ def read_chat(reply: dict[str, Any], model: str) -> Generation:
         _tidy_message(choice)
         usage = read_usage(body.get("usage"), wrote=_has_words(choice["message"]))
         try:
+            # litellm keeps fields of a choice that it does not know apart.
+            raise_reported({**(choice.get("provider_specific_fields") or {}), **choice})
             reason = _finish_reason(choice)
-        except ServerError:
+        except CallError:
             note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
             raise
         generation = read_generation(response_from_openai_chat({**body, "usage": usage}, model=model))
@@ -271,15 +274,16 @@ def _tidy_message(choice: Mapping[str, Any]) -> None:
     if not isinstance(message, dict):
         raise ServerError("the reply has no message")
     extras = message.get("provider_specific_fields") or {}
-    thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
+    thoughts: str | None = read_thoughts(message)
     if extras.get("refusal"):
         message.setdefault("refusal", extras["refusal"])
     content = message.get("content")
     if isinstance(content, list):
         # Parts, such as Magistral's.
-        parts = [part for part in content if isinstance(part, Mapping)]
-        thoughts = thoughts or "".join(_part_text(part.get("thinking")) for part in parts)
-        message["content"] = "".join(_part_text(part.get("text")) for part in parts)
+        parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
+        message["content"] = "".join(
+            join_texts(part.get("text")) for part in parts if part.get("type") in (None, "text", "output_text")
+        )
     elif (
         isinstance(content, str)
         and content.startswith("<")
@@ -294,12 +298,6 @@ def _tidy_message(choice: Mapping[str, Any]) -> None:
 
 def _has_words(message: Mapping[str, Any]) -> bool:
     return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, list):
-        return "".join(_part_text(item.get("text")) for item in part if isinstance(item, Mapping))
-    return part if isinstance(part, str) else ""
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:

@@ -251,7 +251,7 @@ class ProviderProbe:
         """Send the spec's settings once, and see whether the model thinks; raises `EngineError` for what it refuses."""
         spec, record = self._spec, self.record
         reply = await self._send_settings()
-        thinks = shows_thinking(reply) or bool(read_chat(reply, record.model).thinking_tokens)
+        thinks = shows_thinking(reply)
         if thinks and spec.thinking == "off":
             raise still_thinks(record.model)
         self._note(thinks=thinks or bool(record.thinks and spec.thinking != "off"))

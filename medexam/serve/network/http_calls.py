@@ -189,15 +189,20 @@ async def reply_object(sending: Awaitable[httpx.Response]) -> dict[str, Any]:
         document = parse_json(reply.content)
         if not isinstance(document, dict):
             raise TypeError("it is not a JSON object")
+    raise_reported(document)
+    return document
+
+
+def raise_reported(holder: dict[str, Any]) -> None:
+    """Raise the fault that a reply of status 200, or a choice of one, reports; an empty one is taken out."""
     # DSPy's reader takes an empty error for one.
-    fault = document.pop("error", None)
+    fault = holder.pop("error", None)
     message, code = read_message({"error": fault}) if fault else ("", None)
     number = fault.get("code") if isinstance(fault, Mapping) else None
     if message or number is not None:
         status: int = httpx.codes.UNPROCESSABLE_ENTITY if number is None else httpx.codes.INTERNAL_SERVER_ERROR
         status = number if isinstance(number, int) and httpx.codes.is_error(number) else status
         raise status_error(status, message or "an error without words", code=code)
-    return document
 
 
 def http_error(reply: httpx.Response) -> CallError:

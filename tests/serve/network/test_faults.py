@@ -64,13 +64,17 @@ async def test_words_say_what_a_status_does_not(monkeypatch: pytest.MonkeyPatch)
 
 
 class Reporting(Wire):
-    """A server whose replies of status 200 report an error too, once there is one."""
+    """A server whose replies of status 200, or their choices, report an error too, once there is one."""
 
     error: Any = None
+    inside = False
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         status, document = super().reply(path, body)
-        return status, document | {"error": self.error} if path == CHAT else document
+        holders = document.get("choices", []) if self.inside else [document]
+        for holder in holders if path == CHAT else ():
+            holder["error"] = self.error
+        return status, document
 
 
 @pytest.mark.parametrize(
@@ -89,11 +93,12 @@ async def test_an_error_beside_a_reply_counts_and_an_empty_one_does_not(error: A
     with serving(Reporting()) as wire:
         async with reaching(wire, engine="litellm") as engine:
             wire.error = error
-            if raised is None:
-                assert (await reply(engine, ask())).words == "hello"
-            else:
-                with pytest.raises(raised, match=error["message"] if isinstance(error, dict) else error):
-                    await reply(engine, ask())
+            for wire.inside in (False, True):
+                if raised is None:
+                    assert (await reply(engine, ask())).words == "hello"
+                else:
+                    with pytest.raises(raised, match=error["message"] if isinstance(error, dict) else error):
+                        await reply(engine, ask())
 
 
 async def test_a_reply_that_a_provider_withholds_is_one_without_words() -> None:

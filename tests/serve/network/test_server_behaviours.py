@@ -51,6 +51,7 @@ class Chat(Ollama):
         status, document = super().reply(path, body)
         if status == 200:
             message, reason = self.say(body)
+            document["usage"] |= message.pop("usage", {})
             document["choices"] = [{"index": 0, "message": message, "finish_reason": reason}]
         return status, document
 
@@ -135,18 +136,30 @@ class Thinking(Chat):
 
     tokens: int = 200
     off: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] | None = None
+    """The field that holds its thoughts, in place of `reasoning`."""
 
     def say(self, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
         message, reason = super().say(body)
         if self.off and all(body.get(name) == value for name, value in self.off.items()):
             return message, reason
         budget = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
-        message["reasoning"] = "So. " * min(budget, self.tokens)
+        message |= self.kept or {"reasoning": "So. " * min(budget, self.tokens)}
         return (message | {"content": ""}, "length") if budget <= self.tokens else (message, reason)
 
 
-def test_a_model_that_thinks_although_it_shall_not_ends_the_run(run) -> None:
-    with serving(Thinking()) as wire:
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"reasoning_details": [{"type": "reasoning.text", "text": "So."}]},
+        {"thoughts": {"content": "So."}},
+        {"content": [{"type": "reasoning", "summary": [{"text": "So."}]}, {"type": "output_text", "text": ANSWER}]},
+        {"content": f"\n<think>So.</think>{ANSWER}"},
+        {"usage": {"completion_tokens_details": {"reasoning_tokens": 300}}},
+    ],
+)
+def test_a_model_that_thinks_although_it_shall_not_ends_the_run(kept: dict[str, Any], run) -> None:
+    with serving(Thinking(kept=kept, tokens=0)) as wire:
         code, lines, said = run(wire, "--set", "model.thinking=off")
     assert (code, lines) == (2, [])
     assert "thinks with model.thinking: off too" in said
