@@ -105,13 +105,13 @@ def join_texts(value: Any) -> str:
 
 
 def read_thoughts(message: Mapping[str, Any]) -> str:
-    """Return what a message says that was thought, in a field or in parts of the content that are named so."""
+    """Return what a message says that was thought, in a field or in parts of the content that are values so."""
     fields = {**(message.get("provider_specific_fields") or {}), **message}
-    named = [value for name, value in fields.items() if _THOUGHT.match(name)]
+    values = [value for name, value in fields.items() if _THOUGHT.match(name)]
     parts = [part for part in _list(message, "content") if isinstance(part, Mapping)]
     typed = [part if _THOUGHT.match(str(part.get("type"))) else {**part, **dict.fromkeys(_TEXTS)} for part in parts]
     # Servers that write thoughts into several fields repeat them.
-    return next(filter(None, map(join_texts, [*named, typed])), "")
+    return next(filter(None, map(join_texts, [*values, typed])), "")
 
 
 def _counts_thoughts(usage: Any) -> bool:
