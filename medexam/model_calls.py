@@ -7,6 +7,7 @@ reads DSPy's requests and writes its responses.
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -122,6 +123,7 @@ _ENDINGS: Mapping[Ending, tuple[str, ...]] = {
     Ending.COMPLETE: (
         *("stop", "tool_calls", "function_call"),  # OpenAI's chat and completions
         *("end_turn", "stop_sequence", "tool_use", "pause_turn"),  # Anthropic, Bedrock
+        *("null", "none"),  # KoboldCpp
         *("eos", "eos_token", "complete", "completed", "tool_call"),  # Together, TGI, Cohere, OpenAI's responses, DSPy
     ),
     Ending.CUT: (
@@ -135,6 +137,7 @@ _ENDINGS: Mapping[Ending, tuple[str, ...]] = {
         *("error_toxic", "sensitive"),  # Cohere, Zhipu
     ),
 }
+_CUT = re.compile("length|(?<!rate_)limit")
 FINISH_REASONS: Mapping[str, Ending] = MappingProxyType(
     {reason: ending for ending, reasons in _ENDINGS.items() for reason in reasons}
 )
@@ -143,7 +146,11 @@ FINISH_REASONS: Mapping[str, Ending] = MappingProxyType(
 
 def read_ending(reason: str | None) -> Ending:
     """Return what a finish reason means, however the server spells it; none at all means a whole reply."""
-    return FINISH_REASONS.get(reason.lower(), Ending.ABORTED) if reason else Ending.COMPLETE
+    if not reason:
+        return Ending.COMPLETE
+    # Some servers write more behind a colon.
+    word = reason.lower().partition(":")[0].strip()
+    return FINISH_REASONS.get(word) or (Ending.CUT if _CUT.search(word) else Ending.ABORTED)
 
 
 def is_cut(reason: str | None) -> bool:

@@ -16,6 +16,7 @@ _BLOCKS = (
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),  # Magistral
     ("<unused94>", "<unused95>"),  # MedGemma
+    ("<|channel>thought", "<channel|>"),  # Gemma 4
     ("<seed:think>", "</seed:think>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
     ("<|begin_of_thought|>", "<|end_of_thought|>"),

@@ -25,6 +25,7 @@ END = "<|end|><|start|>assistant<|channel|>final<|message|>"
         ("<thinking>{Answer: 1}?</thinking>{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("[THINK]{Answer: 1}?[/THINK]{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("<unused94>thought\n{Answer: 1}?<unused95>{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
+        ("<|channel>thought\n{Answer: 1}?<channel|>{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("<unused94>thought\n{Answer: 1}", "{Answer: 1}", ""),
         ("<|channel|>analysis {Answer: 1}?", "{Answer: 1}?", ""),
         (f"<|channel|>analysis<|message|>Is it 2?{END}{{Answer: 1}}", "Is it 2?", "{Answer: 1}"),

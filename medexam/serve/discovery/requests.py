@@ -105,7 +105,7 @@ def join_texts(value: Any) -> str:
 
 
 def read_thoughts(message: Mapping[str, Any]) -> str:
-    """Return what a message says that was thought, in a field or in parts of the content that are values so."""
+    """Return what a message says that was thought, in a field or in parts of the content that are named so."""
     fields = {**(message.get("provider_specific_fields") or {}), **message}
     values = [value for name, value in fields.items() if _THOUGHT.match(name)]
     parts = [part for part in _list(message, "content") if isinstance(part, Mapping)]

@@ -355,14 +355,17 @@ class ClientEngine:
         provider = str(raw["provider"]) if raw.get("provider") else None
         if provider:
             self._providers[provider] += 1
-        usage = raw.get("usage")
-        cost = usage.get("cost") if isinstance(usage, Mapping) else None
+        usage = usage if isinstance(usage := raw.get("usage"), Mapping) else {}
+        cost = usage.get("cost")
         # Perplexity reports its parts too.
         cost = cost.get("total_cost") if isinstance(cost, Mapping) else cost
         cost = cost if cost is not None or self._has_price else raw.get(LIST_COST)
         if provider is None and cost is None:
             return reply
-        usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
+        # With a key of the user's own, OpenRouter's cost is its fee alone.
+        details = (usage.get("is_byok") and usage.get("cost_details")) or {}
+        costs = [cost, details.get("upstream_inference_cost") or 0]
+        usd = sum(map(float, costs)) if all(isinstance(c, int | float) and 0 <= c < _MOST_USD for c in costs) else None
         return replace(reply, provider=provider, cost_usd=usd)
 
     def _count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:

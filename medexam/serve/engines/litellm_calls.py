@@ -309,7 +309,7 @@ def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     # Where litellm does not know a server's word, it writes one of its own and keeps the server's here.
     reason = (choice.get("provider_specific_fields") or {}).get("native_finish_reason") or choice.get("finish_reason")
     native = choice.get("native_finish_reason")
-    if not isinstance(native, str) or not native:
+    if not isinstance(native, str) or native.lower() in ("", "null", "none"):
         return check_ending(reason)
     is_known = read_ending(native) is not Ending.ABORTED
     counts = is_known or find_words("broken_off", native) or not _has_words(choice["message"])

@@ -460,8 +460,11 @@ def test_the_cost_that_a_provider_counts_is_the_cost_and_each_reply_names_its_pr
     assert json.loads(metrics.read_text(encoding="utf-8"))["cost_usd"] == 1.0
 
 
-def test_a_reported_cost_ends_a_run_at_its_limit(run) -> None:
-    with serving(Counting(usage={"cost": 2.0})) as wire:
+@pytest.mark.parametrize(
+    "usage", [{"cost": 2.0}, {"cost": 0.0, "is_byok": True, "cost_details": {"upstream_inference_cost": 2.0}}]
+)
+def test_a_reported_cost_ends_a_run_at_its_limit(usage: dict[str, Any], run) -> None:
+    with serving(Counting(usage=usage)) as wire:
         words = ("--program", "zero_shot", "--set", "model.price=[1,1]", "--max-cost", "5", "--in-flight", "1")
         code, lines, said = run(wire, *words)
     assert code == 3, said
