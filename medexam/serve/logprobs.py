@@ -14,6 +14,7 @@ vLLM's completions endpoint; the engines know how a server or a model is asked.
 import asyncio
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ _reading = reading_reply(LogprobsUnavailableError, "; `medexam doctor ENDPOINT` 
 TokenPath = tuple[int, ...]
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """Precedes a token's id if the server is asked to name tokens by their ids."""
+_SPACES = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
+"""How tokenizers write a space and the end of a line in a token's text."""
 _NO_PROBABILITY = -9999.0
 """What vLLM writes for a token that has no probability, such as one that a mask forbids."""
 
@@ -163,10 +166,11 @@ async def read_continuations(
         by_token = read_label(reply, candidates.prompt, ids)
         values = [[by_token[token]] for (token,) in candidates.paths]
     else:
-        body, paths = json.dumps(echo_fields(alternatives), sort_keys=True), list(dict.fromkeys(candidates.paths))
+        body = json.dumps(echo_fields(alternatives), sort_keys=True)
+        paths = dict(zip(candidates.paths, texts[1:], strict=True))
         sequences_sent = [candidates.prompt + path for path in paths]
         replies = await asyncio.gather(*(submit(body, sequence) for sequence in sequences_sent))
-        rows = dict(zip(paths, map(read_echo, replies, sequences_sent), strict=True))
+        rows = dict(zip(paths, map(read_echo, replies, sequences_sent, paths.values()), strict=True))
         values = [rows[path][len(candidates.prompt) :] for path in candidates.paths]
     return build_logprobs(candidates, values, method, why, request.texts, model)
 
@@ -183,10 +187,11 @@ def echo_fields(alternatives: int) -> dict[str, Any]:
 
 
 @_reading
-def read_echo(reply: Mapping[str, Any], prompt: TokenPath) -> list[float]:
+def read_echo(reply: Mapping[str, Any], prompt: TokenPath, text: str) -> list[float]:
     """Read the log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
-    Raises `LogprobsUnavailableError` if the reply does not echo the prompt token by token.
+    Raises `LogprobsUnavailableError` if the reply does not echo the prompt token by token. Tokens that the server names
+    by their texts must spell `text`, so that no number is another token's.
     """
     request = f"an echo of {len(prompt)} tokens with their log-probabilities"
     logprobs = reply.get("logprobs") or {}
@@ -199,6 +204,13 @@ def read_echo(reply: Mapping[str, Any], prompt: TokenPath) -> list[float]:
     for token, name in zip(prompt, names, strict=False):
         if name.startswith(_TOKEN) and name != f"{_TOKEN}{token}":
             raise _unusable_reply("echo", f"token {token}", name)
+    tokens = names[: len(prompt)]
+    if reply.get("prompt_token_ids") is None and not all(name.startswith(_TOKEN) for name in tokens):
+        # At most two tokens open every text. A part of a character is written as a replacement.
+        spelled = ["".join(tokens[first:]).translate(_SPACES).lstrip(" ") for first in range(3)]
+        patterns = (re.sub("\ufffd+", "[^\x00-\x7f]+", re.escape(words)) for words in spelled)
+        if not any(re.fullmatch(pattern, text.lstrip(" ")) for pattern in patterns):
+            raise _unusable_reply("echo", request, f"{len(tokens)} tokens that spell another text")
     missing = [place for place, value in enumerate(values[1 : len(prompt)], start=1) if value is None]
     if missing:
         raise _unusable_reply("echo", request, f"none for token {missing[0]}")

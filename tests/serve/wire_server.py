@@ -59,10 +59,13 @@ class Wire:
     """Honour `logprob_token_ids`."""
     most_named: int = 128
     """What it was started with as `--max-logprobs`."""
+    thought: str = ""
+    """What it writes before JSON that it is held to."""
     drift: float = 0.0
     """Nats by which its log-probabilities are lower than those of other servers."""
     garble: str | None = None
-    """How its log-probabilities are wrong, once it is past the probe: `nan`, `short`, `equal` or `other`."""
+    """How its log-probabilities are wrong, once it is past the probe: `nan`, `short`, `equal`, `other`, or `shifted`
+    behind a token that opens every text; `texts`: they are right, and tokens are named by their texts."""
     refuse: dict[str, int] = field(default_factory=dict)
     """Path to the HTTP status that it fails with."""
     retry_after: str | None = None
@@ -190,10 +193,13 @@ class Wire:
     def _echoed(self, tokens: list[int]) -> dict[str, Any]:
         shift = 1 if self.garble == "other" else 0
         told = tokens[:-1] if self.garble == "short" else tokens
-        return {
-            "tokens": [f"token_id:{token + shift}" for token in told],
-            "token_logprobs": [None, *(self.logprob(told[place], told[:place]) for place in range(1, len(told)))],
-        }
+        names = [f"token_id:{token + shift}" for token in told]
+        values = [None, *(self.logprob(told[place], told[:place]) for place in range(1, len(told)))]
+        if self.garble in ("texts", "shifted"):
+            names = list(map(chr, told))
+        if self.garble == "shifted":
+            names, values = ["<s>", *names[:-1]], [None, -3.0, *values[1:-1]]
+        return {"tokens": names, "token_logprobs": values}
 
     def logprob(self, token: int, before: list[int]) -> float:
         """Nats of a token behind others, which all count: what is read at another place is another number."""
@@ -215,7 +221,7 @@ class Wire:
             return self.form_status, _fault("response_format: unexpected type")
         schema = (format_.get("json_schema") or format_).get("schema")
         if schema and self.schema:
-            text = json.dumps({"answer": schema["properties"]["answer"]["enum"][-1]})
+            text = self.thought + json.dumps({"answer": schema["properties"]["answer"]["enum"][-1]})
         message = {"role": "assistant", "content": text, "reasoning": self.reasoning}
         return 200, {
             "id": "chat-1",

@@ -430,7 +430,7 @@ class _Probe:
         ids, alternatives = tuple(await self.ids({"prompt": _PROMPT, "add_special_tokens": False})), int(not vllm)
         choice = await self._complete([[*ids]], "echo", **echo_fields(alternatives)) if ids else None
         with suppress(LogprobsUnavailableError):
-            return alternatives if choice and read_echo(choice, ids) else None
+            return alternatives if choice and read_echo(choice, ids, _PROMPT) else None
         return None
 
     async def _names_tokens(self, letter: int | None) -> bool:

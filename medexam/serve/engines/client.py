@@ -364,7 +364,7 @@ class ClientEngine:
             return reply
         # With a key of the user's own, OpenRouter's cost is its fee alone.
         details = (usage.get("is_byok") and usage.get("cost_details")) or {}
-        costs = [cost, details.get("upstream_inference_cost") or 0]
+        costs: list[Any] = [cost, details.get("upstream_inference_cost") or 0]
         usd = sum(map(float, costs)) if all(isinstance(c, int | float) and 0 <= c < _MOST_USD for c in costs) else None
         return replace(reply, provider=provider, cost_usd=usd)
 

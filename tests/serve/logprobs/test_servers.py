@@ -41,7 +41,7 @@ def numbers(reading: ContinuationLogprobs) -> list[list[float]]:
 @pytest.mark.parametrize("way", ["echo", "auto"])
 async def test_every_way_reads_the_models_numbers(way: str, length: int) -> None:
     prompt = ("Which organ pumps blood? " * 10)[:length]
-    with serving(Wire()) as wire:
+    with serving(Wire(garble="texts" if way == "echo" else None, token_ids=way != "echo")) as wire:
         async with reaching(wire, needs=NEEDS) as engine:
             reading = await read(engine, prompt, TWINS, read_by=way)
     assert numbers(reading) == expected(wire, prompt, TWINS)
@@ -89,11 +89,15 @@ async def test_only_what_a_server_honours_is_used(echo: bool, named: bool) -> No
 
 @pytest.mark.parametrize(
     ("way", "garble"),
-    [("echo", "short"), *[(way, how) for way in ("echo", "label") for how in ("nan", "equal", "other")]],
+    [
+        ("echo", "short"),
+        ("echo", "shifted"),
+        *[(way, how) for way in ("echo", "label") for how in ("nan", "equal", "other")],
+    ],
 )
 async def test_replies_that_cannot_be_right_are_refused(way: str, garble: str) -> None:
     texts, given = (TWINS, False) if way == "echo" else ((" 1", " 2", " 3"), True)
-    with serving(Wire()) as wire:
+    with serving(Wire(token_ids=garble != "shifted")) as wire:
         async with reaching(wire, needs=NEEDS) as engine:
             wire.garble = garble
             with pytest.raises(LogprobsUnavailableError, match=r"the reply was .*try program\.read_by="):
