@@ -350,7 +350,8 @@ def test_a_server_with_ways_of_its_own_answers_every_question(wire, words, field
         code, lines, said = run(wire, "--program", "zero_shot", *words)
     assert code == 0, said
     assert [line["answer"] for line in lines] == [1] * 4
-    assert all({name: body.get(name) for name in fields} == fields for body in wire.asked_chats[-4:])
+    taken = [body for body in wire.asked_chats if not wire.refusal(body)]
+    assert all({name: body.get(name) for name in fields} == fields for body in taken[-4:])
     if isinstance(wire, Magistral):
         assert "So, one." in str(lines[0])
     if isinstance(wire, Gateway):
