@@ -18,6 +18,7 @@ from medexam.errors import (
     EngineError,
     InvalidRequestError,
     MedExamError,
+    ProviderError,
     TransportError,
 )
 from medexam.model_identity import ModelIdentity
@@ -84,7 +85,7 @@ class Server:
         ask = partial(call_litellm, "acompletion", f"openai/{self.model}", own=True, _skip_responses_api_bridge=True)
         try:
             return await ask(**call, **stream)
-        except InvalidRequestError as fault:
+        except ProviderError as fault:
             if stream or not find_words("streams_alone", fault.message):
                 raise
         reply = await ask(**call, **_STREAM)

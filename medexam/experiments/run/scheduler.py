@@ -79,7 +79,7 @@ class Scheduler:
         """Each asks one question."""
         self._planned, self._log, self._observer, self._spending = planned, log, observer, spending
         self._concurrency, self._waiting = concurrency, iter(planned.pending)
-        self._failed_in_a_row = 0
+        self._failed_in_a_row, self._answered = 0, False
         self._fault: BaseException | None = None
         """What ends the asking: a fault that no other question would escape, or one of this program."""
         self._changed = asyncio.Event()
@@ -146,10 +146,16 @@ class Scheduler:
             return
         try:
             prediction, error, discarded = task.result()
-            if isinstance(error, _HOPELESS):
+            # Where others were answered, the key is right and the model there.
+            single = self._answered and getattr(error, "status", None) in (403, 404)
+            if isinstance(error, _HOPELESS) and not single:
                 self._waiting = iter(())
                 self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
-            self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
+            failed = prediction.status is Status.FAILED
+            self._failed_in_a_row, self._answered = (
+                self._failed_in_a_row + 1 if failed else 0,
+                self._answered or not failed,
+            )
             prediction = self._spending.add(prediction, discarded)
             self._log.append(prediction)
             self._observer.answered(prediction)

@@ -272,7 +272,8 @@ class _Probe:
             raise EndpointUnreachableError(redirect)
         cards = _object(reply).get("data")
         if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
-            return [{**card, "id": str(card["id"])} for card in cards]
+            # A proxy lists a model once for each server behind it.
+            return [*{str(card["id"]): {**card, "id": str(card["id"])} for card in cards}.values()]
         if name is None:
             raise self._no_server(f"HTTP {reply.status_code}", ", or name its model in model.name (doctor: --model)")
         return []

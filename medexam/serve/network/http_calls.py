@@ -56,12 +56,13 @@ _LOST_S = 30
 _CAUSES = 10
 """How many causes of an error are looked at."""
 _BY_STATUS: dict[int, type[CallError]] = {
-    **dict.fromkeys((400, 409, 413, 422), InvalidRequestError),
+    **dict.fromkeys((400, 413, 422), InvalidRequestError),
     404: UnsupportedModelError,
     **dict.fromkeys((401, 403), AuthError),
     402: BillingError,
     **dict.fromkeys((408, 504), CallTimeoutError),
     429: RateLimitError,
+    **dict.fromkeys((409, 425), ServerError),
 }
 """HTTP status -> error; of the others, those from 500 on are server errors."""
 _LONGEST_TEXT = 2000
@@ -200,8 +201,8 @@ def raise_reported(holder: dict[str, Any]) -> None:
     message, code = read_message({"error": fault}) if fault else ("", None)
     number = fault.get("code") if isinstance(fault, Mapping) else None
     if message or number is not None:
-        status: int = httpx.codes.UNPROCESSABLE_ENTITY if number is None else httpx.codes.INTERNAL_SERVER_ERROR
-        status = number if isinstance(number, int) and httpx.codes.is_error(number) else status
+        known = isinstance(number, int) and httpx.codes.is_error(number)
+        status = number if known else httpx.codes.INTERNAL_SERVER_ERROR
         raise status_error(status, message or "an error without words", code=code)
 
 
@@ -230,7 +231,8 @@ def refine(fault: CallError) -> CallError:
     words = f"{message} {fault.provider_code or ''}"
     if isinstance(fault, FilteredError) or find_words("filtered", words):
         return FilteredError(message, status=status)
-    if isinstance(fault, AuthError | BillingError | ContextLengthError):
+    passing = find_words("passing", words)
+    if isinstance(fault, AuthError | BillingError | ContextLengthError) and not (passing and status == 403):
         return fault
     if find_words("too_long", words):
         return ContextLengthError(message, status=status)
@@ -242,6 +244,8 @@ def refine(fault: CallError) -> CallError:
     passes = isinstance(fault, RateLimitError) and later
     if status == httpx.codes.PAYMENT_REQUIRED or (find_words("no_money", words) and not passes):
         return BillingError(message, status=status)
+    if passing and isinstance(fault, InvalidRequestError | AuthError):
+        return ServerError(message, status=status, retry_after=fault.retry_after)
     return fault
 
 

@@ -19,7 +19,7 @@ from provider_wire import serve_provider
 from provider_wires import OpenAI
 from wire_server import Wire, serving
 
-from medexam.errors import CallError, InvalidRequestError, RateLimitError, ServerError
+from medexam.errors import CallError, RateLimitError, ServerError
 from medexam.serve import TIMING, Endpoint, build_engine, probe_endpoint
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -82,8 +82,8 @@ class Reporting(Wire):
     [
         ({"message": "Provider returned error", "code": 502}, ServerError),
         ({"message": "Rate limit exceeded", "code": 429}, RateLimitError),
-        ({"message": "no such thing", "code": None}, InvalidRequestError),
-        ("no such thing", InvalidRequestError),
+        ({"message": "no such thing", "code": None}, ServerError),
+        ("upstream overloaded", ServerError),
         ({"message": "", "code": None}, None),
         ({}, None),
     ],

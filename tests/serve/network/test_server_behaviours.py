@@ -130,6 +130,13 @@ def test_another_refusal_of_these_statuses_is_the_keys(status: int, run) -> None
     assert "api_key" in said
 
 
+def test_a_refusal_of_one_question_ends_no_run_that_was_answered_before(run) -> None:
+    with serving(Filtering(case={"status": 403, "error": {"message": "Forbidden"}})) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--in-flight", "1")
+    assert code != 2, said
+    assert [line["status"] for line in lines] == ["answered", "failed", "answered", "answered"]
+
+
 @dataclass
 class Thinking(Chat):
     """Thinks `tokens` tokens before it answers, unless `off` says that a body turns it off."""
