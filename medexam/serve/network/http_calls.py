@@ -201,8 +201,8 @@ def raise_reported(holder: dict[str, Any]) -> None:
     message, code = read_message({"error": fault}) if fault else ("", None)
     number = fault.get("code") if isinstance(fault, Mapping) else None
     if message or number is not None:
-        known = isinstance(number, int) and httpx.codes.is_error(number)
-        status = number if known else httpx.codes.INTERNAL_SERVER_ERROR
+        # A code that is no HTTP status is the server's own.
+        status = number if isinstance(number, int) and httpx.codes.is_error(number) else 500
         raise status_error(status, message or "an error without words", code=code)
 
 
