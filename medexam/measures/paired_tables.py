@@ -21,7 +21,7 @@ def overall_tables(benchmark: Benchmark[Any, Any], paired: Paired, runs: Sequenc
     """Show scores, differences and, of right and wrong answers, agreement over all compared items."""
     names = [run.name for run in runs]
     table = overview("Scores on the same questions", [replace(run, is_best=False) for run in runs])
-    caption, agreement = legend(benchmark, paired.metrics), []
+    caption, agreement = legend([benchmark], paired.metrics), []
     if benchmark.right_or_wrong:
         together, best = count_together(paired.sheet), max(metrics.right or 0 for metrics in paired.metrics)
         caption += (

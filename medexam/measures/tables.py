@@ -41,8 +41,9 @@ def name_facet(benchmark: Benchmark[Any, Any], facet: str) -> str:
     return benchmark.facets.get(facet) or _FACETS.get(facet) or facet.replace("_", " ").capitalize()
 
 
-def legend(benchmark: Benchmark[Any, Any], metrics: Sequence[Metrics]) -> str:
-    """Explain how to read tables of runs with these metrics."""
+def legend(benchmarks: Sequence[Benchmark[Any, Any]], metrics: Sequence[Metrics]) -> str:
+    """Explain how to read tables of runs of these benchmarks, one family, with these metrics."""
+    benchmark = benchmarks[0]
     names = {name for each in metrics for name in each.measures}
     parts = ["Percent of n, in brackets 95 % intervals"]
     if not benchmark.right_or_wrong:
@@ -50,7 +51,8 @@ def legend(benchmark: Benchmark[Any, Any], metrics: Sequence[Metrics]) -> str:
         parts.append("An unanswered question scores 0")
     else:
         parts.append(f"Accuracy: right / n ({WILSON})")
-    cancelling = f"{benchmark.scoring.cancelling:.3g}" if benchmark.scoring else ""
+    # Each data set declares its own.
+    cancelling = " or ".join(sorted({f"{one.scoring.cancelling:.3g}" for one in benchmarks if one.scoring}))
     if "exam_score" in names:
         kinds = {each.measure(name).resampled for each in metrics for name in ("exam_score", "points")}
         how = describe_resampling(kinds, "bootstrap", benchmark.clusters)
@@ -118,7 +120,7 @@ def breakdowns(benchmark: Benchmark[Any, Any], metrics: Metrics) -> list[Table]:
         columns = {"Group": list(counts), "n": [str(sum(each.values())) for each in counts.values()]}
         columns |= {kind.capitalize(): [str(each.get(kind, 0)) for each in counts.values()] for kind in kinds}
         tables.append(_in_columns(title, columns))
-    caption = legend(benchmark, [metrics])
+    caption = legend([benchmark], [metrics])
     if metrics.measures.keys() & AVERAGES.keys():
         caption += " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
     return [replace(table, caption="" if place else caption) for place, table in enumerate(tables)]

@@ -45,11 +45,8 @@ def test_a_subject_is_no_exam_and_a_penalty_is_declared(scores, medexam) -> None
     assert exams["measures"]["points"]["value"] == (2 * 4 - 8) / 2
     assert list(exams["by"]) == ["discipline", "option_count", "exam"]
     _, each, _ = medexam("report", "runs")
-    assert [f"(right - wrong / {wrong}) / n" in " ".join(each.split()) for wrong in ("3", "2", "")] == [
-        True,
-        True,
-        False,
-    ]
+    assert "(right - wrong / 2 or 3) / n" in " ".join(each.split())
+    assert medexam("report", "runs", "--html", "page.html")[0] == 0
 
 
 @pytest.mark.parametrize("penalty", ["0", "1/0", "third", "2"])

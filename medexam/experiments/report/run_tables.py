@@ -179,19 +179,15 @@ def overview_tables(runs: Sequence[StoredRun]) -> list[Table]:
 def comparison(runs: Sequence[StoredRun]) -> Table:
     """Build runs of one family side by side, the scores of the best stressed; what they share goes into the title."""
     table = overview(label_runs(runs)[0], table_runs(runs))
-    caption = legend(runs[0].benchmark, [run.metrics for run in runs])
+    caption = legend([run.benchmark for run in runs], [run.metrics for run in runs])
     return replace(table, caption=f"{caption} {BOLD}" if table.best else caption)
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Split the runs into those that share a table: of one family, where a wrong answer costs as much.
-
-    They stay in their order, those whose answers are right or wrong first.
-    """
-    families: dict[tuple[str, float | None], list[StoredRun]] = {}
+    """Split the runs into those that share a table, in their order: first those whose answers are right or wrong."""
+    families: dict[str, list[StoredRun]] = {}
     for run in runs:
-        scoring = run.benchmark.scoring
-        families.setdefault((run.benchmark.family, scoring.penalty if scoring else None), []).append(run)
+        families.setdefault(run.benchmark.family, []).append(run)
     return sorted(families.values(), key=lambda family: not family[0].benchmark.right_or_wrong)
 
 
