@@ -75,5 +75,5 @@ def test_labels_are_the_same_by_one_place_and_by_echo(endpoint) -> None:
     assert far < TOKEN
     assert same == 1.0
     for a, b in zip(one, other, strict=True):
-        assert a.scores["label_mass"] == pytest.approx(b.scores["label_mass"], rel=0.05)
-        assert 0 < a.scores["label_mass"] <= 1.001
+        assert a.label_mass == pytest.approx(b.label_mass, rel=0.05)
+        assert 0 < a.label_mass <= 1.001

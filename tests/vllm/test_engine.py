@@ -75,7 +75,7 @@ async def test_stop_words_and_sampling_reach_the_server(engine: Engine) -> None:
     text = "Say: one, two, three."
     assert "," not in (await reply(engine, ask(text, max_tokens=40, stop=(",",)))).words
     twice = [await reply(engine, ask(text, temperature=1.0, seed=3, max_tokens=12)) for _ in range(2)]
-    assert twice[0].reply == twice[1].reply
+    assert twice[0].text == twice[1].text
 
 
 async def test_a_prompt_that_does_not_fit(engine: Engine) -> None:
