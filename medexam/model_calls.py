@@ -27,10 +27,7 @@ Reading = Literal["strict", "lenient"]
 """How a reply is read: by the format that was asked for, or as a careful marker would."""
 
 
-SAMPLED = (
-    *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop"),
-    *("frequency_penalty", "presence_penalty"),
-)
+SAMPLED = ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty")
 """Fields of a completions request that say how a reply is written."""
 
 

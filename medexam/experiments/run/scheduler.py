@@ -147,15 +147,14 @@ class Scheduler:
         try:
             prediction, error, discarded = task.result()
             # Where others were answered, the key is right and the model there.
-            single = self._answered and getattr(error, "status", None) in (403, 404)
-            if isinstance(error, _HOPELESS) and not single:
+            is_single = self._answered and getattr(error, "status", None) in (403, 404)
+            if isinstance(error, _HOPELESS) and not is_single:
                 self._waiting = iter(())
                 self._fault = self._fault or EngineError(f"{self._planned.run_id}: {error}")
-            failed = prediction.status is Status.FAILED
-            self._failed_in_a_row, self._answered = (
-                self._failed_in_a_row + 1 if failed else 0,
-                self._answered or not failed,
-            )
+            if prediction.status is Status.FAILED:
+                self._failed_in_a_row += 1
+            else:
+                self._failed_in_a_row, self._answered = 0, True
             prediction = self._spending.add(prediction, discarded)
             self._log.append(prediction)
             self._observer.answered(prediction)

@@ -252,8 +252,8 @@ def read_chat(reply: dict[str, Any], model: str) -> Generation:
         choices = body.get("choices") or []
         if len(choices) != 1:
             # Without a choice, what else stands there says why.
-            said = "" if choices else f": {body}"
-            raise _shorten(ServerError(f"the reply holds {len(choices)} choices instead of 1{said}"))
+            details = "" if choices else f": {body}"
+            raise _shorten(ServerError(f"the reply holds {len(choices)} choices instead of 1{details}"))
         (choice,) = choices
         _tidy_message(choice)
         usage = read_usage(body.get("usage"), wrote=_has_words(choice["message"]))
