@@ -52,7 +52,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []
-    for place, (cell, chosen) in enumerate(zip(cells, answers.values(), strict=True)):
+    for place, (cell, rows) in enumerate(zip(cells, answers.values(), strict=True)):
         program, language = cell.program, cell.dataset.language
         if language not in items:
             items[language] = find_benchmark(cell.dataset).load(cell.dataset)
@@ -67,7 +67,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
             continue
         times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
         fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
-        predictions = (Prediction.model_validate(prediction | same) for prediction in chosen)
+        predictions = (Prediction.model_validate(prediction | same) for prediction in rows)
         runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
     return runs
 

@@ -396,14 +396,14 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
             start_time_ns=begin,
         )
         for call in prediction.calls:
-            shown = {"messages", "prompt", "pictures", "choices", "texts"}
+            inputs = {"messages", "prompt", "pictures", "choices", "texts"}
             tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
             tokens["total_tokens"] = sum(tokens.values())
             span = mlflow.start_span_no_context(
                 "ask",
                 "CHAT_MODEL",
                 root,
-                call.model_dump(mode="json", include=shown, exclude_none=True) | call.sampling | call.fields,
+                call.model_dump(mode="json", include=inputs, exclude_none=True) | call.sampling | call.fields,
                 {"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
                 start_time_ns=begin,
             )

@@ -97,8 +97,8 @@ def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     except Exception as error:
         raise SpecError(f"engine {spec.engine}: making it failed: {type(error).__name__}: {error}") from error
     if hasattr(engine, "reply") and not hasattr(engine, "complete"):
-        asked: Engine = engine
-        return asked
+        own_engine: Engine = engine
+        return own_engine
     lacking = [name for name in ("concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
     if lacking:
         raise SpecError(f"engine {spec.engine} lacks {', '.join(lacking)}: see docs/your-own-parts.md")
@@ -238,16 +238,16 @@ async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fiel
                 await server.complete("Hello", {**own, **completion_fields(settings)}, spec.timeout_s)
                 return settings
             body = rename_limit({**own, **settings, "messages": DIALOGUE}, record.limit)
-            thought = shows_thinking(await server.chat(body, spec.timeout_s))
+            thinks = shows_thinking(await server.chat(body, spec.timeout_s))
         except CallError as fault:
             if isinstance(fault, CURABLE):
                 raise
             refusal = refusal or fault
             continue
         answered = True
-        if spec.thinking == "on" and not thought and not record.tokenizes:
+        if spec.thinking == "on" and not thinks and not record.tokenizes:
             raise EngineError(f"{record.model} does not think with model.thinking: on: leave it out")
-        if not thought or spec.thinking != "off":
+        if not thinks or spec.thinking != "off":
             return settings
     if answered or refusal is None:
         raise still_thinks(record.model)

@@ -97,19 +97,19 @@ class Spec(FrozenModel):
     def _refuse(self) -> Self:
         for kind in type(self).__mro__:
             for words, cases in _REFUSED.get(kind.__name__, {}).items():
-                if any(all(self._holds(name, wanted) for name, wanted in case.items()) for case in cases):
+                if any(all(self._holds(name, target) for name, target in case.items()) for case in cases):
                     raise ValueError(words)
         return self
 
-    def _holds(self, name: str, wanted: Any) -> bool:
-        return holds(getattr(self, name), wanted, type(self).model_fields[name].get_default(call_default_factory=True))
+    def _holds(self, name: str, target: Any) -> bool:
+        return holds(getattr(self, name), target, type(self).model_fields[name].get_default(call_default_factory=True))
 
 
-def holds(value: Any, wanted: Any, default: Any = None) -> bool:
+def holds(value: Any, target: Any, default: Any = None) -> bool:
     """Return whether a field has the value, or one of a list; `set` is any but its default, `unset` is that."""
-    if wanted in ("set", "unset"):
-        return bool((value == default) == (wanted == "unset"))
-    return any(value == one for one in (wanted if isinstance(wanted, list) else [wanted]))
+    if target in ("set", "unset"):
+        return bool((value == default) == (target == "unset"))
+    return any(value == one for one in (target if isinstance(target, list) else [target]))
 
 
 class PlacedError(ValueError):

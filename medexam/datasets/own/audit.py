@@ -285,10 +285,10 @@ def _repeats(values: Sequence[Any], row: Row) -> bool:
     """Return whether values stand in the question of a row; of its options all, or right ones alone."""
     question, right = row.question, {row.gold, *row.others}
     options = {_fold(option.text): option.number for option in question.options}
-    shown, texts = [_fold(question.context or ""), _fold(question.stem), *options], [*map(_fold, values)]
+    lines, texts = [_fold(question.context or ""), _fold(question.stem), *options], [*map(_fold, values)]
     numbers = {options[text] for text in texts if text in options}
-    are_shown = all(text in shown or (len(text) > 12 and text in " ".join(shown)) for text in texts)
-    return are_shown and (numbers <= right or len(numbers) == len(options))
+    stand_there = all(text in lines or (len(text) > 12 and text in " ".join(lines)) for text in texts)
+    return stand_there and (numbers <= right or len(numbers) == len(options))
 
 
 def _fold(value: Any) -> str:
@@ -350,9 +350,9 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 def tells_answer(row: Row) -> bool:
     """Return whether a question begins or ends in what a right option is called, or names it alone with its context."""
     stem, right = row.question.stem.casefold().strip(" .()[]"), {row.gold, *row.others}
-    shown = f"{row.question.context or ''} {row.question.stem}"
+    question = f"{row.question.context or ''} {row.question.stem}"
     # `A man` names no option.
-    letters = re.findall(r"\b(?!A [a-z\d])[A-T]\b", shown)
+    letters = re.findall(r"\b(?!A [a-z\d])[A-T]\b", question)
     first = re.match(r"\W*(?!A [a-z\d])(\w+)(?![\w-]|\.\d)", row.question.stem)
     ends = {*re.findall(r"(?<![\w.,-])\w+$", stem), *([first[1].casefold()] if first else [])}
     options = [
@@ -361,17 +361,17 @@ def tells_answer(row: Row) -> bool:
     ]
     called = {n for n, letter, text in options if ends & {letter.lower(), str(n)}}
     lettered = {n for n, letter, _ in options if letter in letters}
-    named = {n for n, _, text in options if len(text) > _BY_CHANCE and text in shown.casefold()}
-    return bool(called & right) or right in (lettered, named)
+    by_text = {n for n, _, text in options if len(text) > _BY_CHANCE and text in question.casefold()}
+    return bool(called & right) or right in (lettered, by_text)
 
 
 def _find_unclean(row: Row) -> Iterator[str]:
     """Find what no reader would be shown: signs of a file, brackets around all options, and a context of few words."""
     context, options = row.question.context or "", [option.text for option in row.question.options]
     listed = "\n".join(options)
-    shown = f"{row.question.stem}\n{context}\n{listed}"
-    for name, form in _UNCLEAN.items() if any(form.search(shown) for form in _SUSPECT) else ():
-        if match := pattern(name, form).search(listed if name == "unclean option" else shown):
+    text = f"{row.question.stem}\n{context}\n{listed}"
+    for name, form in _UNCLEAN.items() if any(form.search(text) for form in _SUSPECT) else ():
+        if match := pattern(name, form).search(listed if name == "unclean option" else text):
             yield match[0]
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
     last_words = {name.rpartition(" ")[2] for name in names}

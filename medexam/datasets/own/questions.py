@@ -189,9 +189,9 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
     unread = {*read["explanation"], *ignored} - needed if spec.answers is None else ()
     table = add_key(read_own_table(spec, unread), spec.answers)
     check_columns([*as_above, *ignored, *leave_out], table)
-    known = {KEYED, *leave_out, *ignored, *chain(*read.values())}
-    known |= {name.partition(".")[0] for name in known}
-    extra = next((column for column in table.columns if column not in known), None)
+    expected = {KEYED, *leave_out, *ignored, *chain(*read.values())}
+    expected |= {name.partition(".")[0] for name in expected}
+    extra = next((column for column in table.columns if column not in expected), None)
     if columns.ignored is not None and extra is not None:
         raise DatasetError(
             f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "

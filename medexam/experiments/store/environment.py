@@ -119,23 +119,23 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
     `environment` may be empty.
     """
 
-    def cost(total: float | None, counted: int | None) -> dict[str, float | None] | None:
+    def cost(total: float | None, size: int | None) -> dict[str, float | None] | None:
         if total is None or not metrics.n:
             return None
-        scored_total = total * metrics.n / counted if counted else total
+        scored_total = total * metrics.n / size if size else total
         per_right = scored_total / metrics.right if metrics.right else None
         return {"total": total, "per_question": scored_total / metrics.n, "per_right": per_right}
 
     prompts, completions = metrics.prompt_tokens_counted, metrics.completion_tokens_counted
-    counted = min((count for count in (prompts, completions) if count is not None), default=None)
+    size = min((count for count in (prompts, completions) if count is not None), default=None)
     thinking = cost(metrics.thinking_tokens or None, completions)
     return {
         "prompt_tokens": cost(metrics.prompt_tokens, prompts),
         "completion_tokens": cost(metrics.completion_tokens, completions),
         **({"thinking_tokens": thinking} if thinking else {}),
         "seconds": cost(environment.get("asked_s") or None, environment.get("asked")),
-        "usd": cost(metrics.cost_usd, counted),
-        **({} if counted is None else {"counted": counted}),
+        "usd": cost(metrics.cost_usd, size),
+        **({} if size is None else {"counted": size}),
     }
 
 

@@ -228,8 +228,8 @@ class FlowSpec(ModuleSpec):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         for name, default in (("answer_format", "free"), ("max_tokens", None), ("adapter", "chat")):
             value = getattr(self, name)
-            asked = [getattr(part.asked, name, None) for part in self.parts.values() if part.step.ask]
-            if value not in (default, *asked):
+            values = [getattr(part.asked, name, None) for part in self.parts.values() if part.step.ask]
+            if value not in (default, *values):
                 raise PlacedError(name, "no step takes it: set it in the step, or in the program that it uses")
         if sum(part.step.nearest is not None for part in self.parts.values()) > 1:
             raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
@@ -299,8 +299,8 @@ class FlowSpec(ModuleSpec):
         if len(readers) > 1:
             raise ValueError("its steps use several local models as readers, and a program may use only one")
         adapters = [asking.adapter for _, asking in parts if asking.adapter]
-        asked = [(part.asked, part.step) for part in self.parts.values() if isinstance(part.asked, WordsSpec)]
-        answering = [one for one, step in asked if "answer" in step.outputs and not (step.rename or step.add)]
+        pairs = [(part.asked, part.step) for part in self.parts.values() if isinstance(part.asked, WordsSpec)]
+        answering = [one for one, step in pairs if "answer" in step.outputs and not (step.rename or step.add)]
         alone = super().asking if self.sole is None else self.sole.asked.asking
         is_fixed = any(part.step.cite or _asks_aside(part) for part in self.parts.values())
         return Asking(

@@ -350,7 +350,7 @@ def added_lists(steps: Steps) -> Types:
 
 def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> Types:
     """Return the fields that steps write, without a type where they may leave one out."""
-    lists, written = added_lists(steps), Types()
+    lists, outputs = added_lists(steps), Types()
     if own := lists.keys() & QUESTION_FIELDS.keys():
         raise PlacedError(place, f"{', '.join(own)} is the question's own: add to a list with another name")
     fields = {**lists, **fields}
@@ -361,13 +361,13 @@ def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -
             raise PlacedError(step_place, f"{', '.join(own)} is a field of the question: choose another name")
         if bad := next((name for name in lists if not new.get(name, "list[").startswith("list[")), None):
             raise PlacedError(step_place, f"{bad} is a list that steps add to: write another name")
-        written |= {name: kind or written.get(name, "") for name, kind in new.items()}
+        outputs |= {name: kind or outputs.get(name, "") for name, kind in new.items()}
         fields |= _sure(new)
-    return written
+    return outputs
 
 
-def _sure(written: Types) -> Types:
-    return {name: kind for name, kind in written.items() if kind}
+def _sure(outputs: Types) -> Types:
+    return {name: kind for name, kind in outputs.items() if kind}
 
 
 def _writes(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Types:
@@ -386,10 +386,10 @@ def _writes(step: Step, place: str, fields: Types, before: dict[str, Types]) -> 
         case "each":
             return _each(step, place, fields, before)
         case "repeat":
-            written = _follow(step.do, f"{place}.do", fields, before)
-            _check_condition(step.until, f"{place}.until", fields | _sure(written))
-            _check_condition(step.as_long_as, f"{place}.while", fields | _sure(written))
-            return written
+            outputs = _follow(step.do, f"{place}.do", fields, before)
+            _check_condition(step.until, f"{place}.until", fields | _sure(outputs))
+            _check_condition(step.as_long_as, f"{place}.while", fields | _sure(outputs))
+            return outputs
     _check_condition(step.when or step.unless, f"{place}.{step.step}", fields)
     then = _follow(step.do, f"{place}.do", fields, before)
     other = _follow(step.otherwise or (), f"{place}.else", fields, before)
@@ -479,10 +479,10 @@ def find_unread(steps: Steps) -> list[tuple[str, str]]:
         conditions = (step.when, step.unless, step.until, step.as_long_as, step.keep)
         read |= {one.field if isinstance(one, Limit) else one for one in conditions if one is not None}
         read |= {step.field, *(step.signature.inputs if step.ask else ())}
-    written = {
+    outputs = {
         place: [one] if (one := step.rename or step.add) else [PASSAGES] if step.retrieve else [*step.outputs]
         for place, step in walked.items()
         if step.asks or step.retrieve
     }
     has_code = any(":" in step.use.kind for step in walked.values() if step.use)
-    return [(place, ", ".join(names)) for place, names in written.items() if not has_code and read.isdisjoint(names)]
+    return [(place, ", ".join(names)) for place, names in outputs.items() if not has_code and read.isdisjoint(names)]

@@ -184,7 +184,8 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
     # Of signs that its fonts lack, it names them.
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")
-        figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150)
+        # Letters of formats without dots are measured at their own 72 points an inch.
+        figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150 if ending == ".png" else 72)
         plot.draw(figure)
         # A figure that has a layout engine is drawn three times.
         ConstrainedLayoutEngine().execute(figure)
