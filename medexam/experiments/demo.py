@@ -46,29 +46,27 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
     """
     answers = defaultdict[str, list[dict[str, Any]]](list)
     with gzip.open(ANSWERS) as lines:
-        for prediction in map(json.loads, lines):
-            answers[prediction["program"]].append(prediction)
+        for row in map(json.loads, lines):
+            answers[row["program"]].append(row)
     _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
+    times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
     items: dict[str, AnySet] = {}
     runs = []
     for place, (cell, rows) in enumerate(zip(cells, answers.values(), strict=True)):
-        program, language = cell.program, cell.dataset.language
+        label, language = cell.program.label, cell.dataset.language
         if language not in items:
             items[language] = find_benchmark(cell.dataset).load(cell.dataset)
-        run_identity = {
-            **build_identity(cell, fingerprint=items[language].fingerprint, words={}),
-            "answers": "bench/results/study.csv",
-        }
-        same = {"program": program.label, "spec_digest": digest(run_identity)}
-        folder = RunFolder.last_or_new(["study", program.label, language], same["spec_digest"], runs_dir, fresh=False)
+        identity = build_identity(cell, fingerprint=items[language].fingerprint, words={})
+        identity["answers"] = "bench/results/study.csv"
+        spec_digest = digest(identity)
+        folder = RunFolder.last_or_new(["study", label, language], spec_digest, runs_dir, fresh=False)
         if folder.exists():
             runs.append(current_run(folder, print_notice))
             continue
-        times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
-        fields = {"identity": run_identity, "cell": cell, "description": DESCRIPTION, "experiment_digest": experiment}
-        predictions = (Prediction.model_validate(prediction | same) for prediction in rows)
-        runs.append(write_run(folder, items[language], predictions, times, **fields, place=place))
+        predictions = (Prediction.model_validate({**row, "program": label, "spec_digest": spec_digest}) for row in rows)
+        fields = {"identity": identity, "cell": cell, "experiment_digest": experiment, "place": place}
+        runs.append(write_run(folder, items[language], predictions, times, **fields, description=DESCRIPTION))
     return runs
 
 
