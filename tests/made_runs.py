@@ -59,9 +59,7 @@ def make_run(tmp_path, exam_questions, answer_key):
     `extra` maps a question to more fields of its prediction.
     """
 
-    def make(
-        program, outcomes, *, run_id=None, model=None, language="en", name="demo", experiment="e" * 12, extra=None
-    ):
+    def make(program, outcomes, *, run_id=None, model=None, language="en", name="demo", extra=None):
         cell = CellSpec.model_validate(
             {"name": name, "dataset": {"language": language}, "model": model or {}, "program": program}
         )
@@ -81,7 +79,6 @@ def make_run(tmp_path, exam_questions, answer_key):
             return {**REPLIES[outcome], **fields, **(extra(question) if extra else {})}
 
         path = tmp_path / "runs" / (run_id or f"{name}-{cell.program.label}-{language}-{digest(known)}")
-        record = {"description": "Made by hand.", "experiment_digest": experiment}
-        return current_run(write_cell(path, cell, known, exams, answer, RAN, **record), str)
+        return current_run(write_cell(path, cell, known, exams, answer, RAN, description="Made by hand."), str)
 
     return make

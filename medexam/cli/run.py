@@ -1,7 +1,7 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -97,12 +97,6 @@ class RunSettings(PlanSettings):
     repeat: Annotated[
         int, typer.Option(min=0, help="Ask every question N times more, in other orders, to see how far answers vary.")
     ] = 0
-    accept_model_change: Annotated[
-        bool,
-        typer.Option(
-            "--accept-model-change", help="Continue although the model has changed; every table then says so."
-        ),
-    ] = False
     without_items: Annotated[
         bool,
         typer.Option(
@@ -163,12 +157,9 @@ def run(
 
         debug_plan(plan)
         return
-    if settings.accept_model_change and not any(planned.asks_model for planned in plan.runs):
-        raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
 
-    plan = replace(plan, accept_model_change=settings.accept_model_change)
     limits = Limits(
         *(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes),
         in_flight=settings.in_flight,
@@ -236,8 +227,9 @@ def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings)
             "--limit, --fresh, --repeat, --without-items and such flags, or run the spec without --resume"
         )
     from medexam.experiments.plan.planner import plan_resume
+    from medexam.experiments.store.run_folder import find_run
 
-    plan = plan_resume(run_name, runs_dir=settings.runs_dir)
+    plan = plan_resume(find_run(run_name, settings.runs_dir))
     for line in plan.notes:
         print_notice(line)
     return plan

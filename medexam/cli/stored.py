@@ -18,49 +18,37 @@ if TYPE_CHECKING:
 
 @reads_kept()
 def list_runs(runs_dir: RunsDirOption = RUNS, as_json: JsonOption = False) -> None:
-    """List the stored runs, the newest experiment last.
+    """List the stored runs, the newest last.
 
     For example:
         medexam list
     """
     from medexam.experiments.compare.noise import describe_unequal
-    from medexam.experiments.report.current import current_run
+    from medexam.experiments.report.current import current_run, fresh_run
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import METRICS, runs_inside, split_id
-    from medexam.experiments.store.stored_run import stored_metrics, stored_run
+    from medexam.experiments.store.run_folder import runs_inside, split_id
     from medexam.tables import NONE, Table, percent
 
-    folders, records = runs_inside(runs_dir), []
-    documents: list[dict[str, Any]] = []
-    rows = []
-    for folder in folders:
+    records, documents, rows = [], list[dict[str, Any]](), []
+    for folder in runs_inside(runs_dir):
         name, digest = split_id(folder.name)
-        # A run without scores is still asked, or was killed before its end.
-        has_scores = (folder.path / METRICS).exists()
         try:
-            if as_json:
-                listed = stored_run(folder) if has_scores else current_run(folder, print_notice)
-                records.append((folder, listed.record))
-                documents.append(listed.document())
-                continue
-            # No answer of a run with scores is read.
-            record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
-            scores = run.metrics if run else stored_metrics(folder)
-            started_on = str(folder.read_environment().get("started_at", NONE))[:10]
+            run = fresh_run(folder) or current_run(folder, print_notice)
+            documents += [run.document()] * as_json
         except (RunFolderError, DatasetError, EngineError) as error:
             print_notice(f"warning: {folder.name} cannot be read: {error}")
             path = str(folder.path.resolve())
             documents.append({"run_id": folder.name, "run_dir": path, "status": "damaged", "damage": str(error)})
             rows.append((digest, name, NONE, "damaged", NONE))
             continue
-        records.append((folder, record))
-        state = ", running" if run and run.running else ""
+        records.append((folder, run.record))
+        scores, state = run.metrics, ", running" * run.running
         count = f"{scores.n:,}" if scores.n == scores.selected else f"{scores.n:,} of {scores.selected:,}{state}"
-        first = next(iter(scores.measures.values()), None)
-        rows.append((digest, name, started_on, count, percent(None if first is None else first.value)))
+        started_on = str(run.environment.get("started_at", NONE))[:10]
+        rows.append((digest, name, started_on, count, percent(run.score)))
     if as_json:
         print_json(documents)
-    elif folders:
+    elif rows:
         title = f"{count_of(len(rows), 'run')} in {runs_dir}"
         caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
         headers = ("Digest", "Name", "Began", "Scored", "Score, %")

@@ -49,8 +49,7 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
         for row in map(json.loads, lines):
             answers[row["program"]].append(row)
     _, cells = build_cells(load_document("study"), {"dataset": {"name": "headqa_study"}, "model.name": MODEL})
-    experiment = digest({"name": "study", "columns": list(answers)})
-    times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
+    times = {"ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
     items: dict[str, AnySet] = {}
     runs = []
     for place, (cell, rows) in enumerate(zip(cells, answers.values(), strict=True)):
@@ -65,8 +64,9 @@ def make_runs(runs_dir: Path) -> list[StoredRun]:
             runs.append(current_run(folder, print_notice))
             continue
         predictions = (Prediction.model_validate({**row, "program": label, "spec_digest": spec_digest}) for row in rows)
-        fields = {"identity": identity, "cell": cell, "experiment_digest": experiment, "place": place}
-        runs.append(write_run(folder, items[language], predictions, times, **fields, description=DESCRIPTION))
+        fields = {"identity": identity, "cell": cell, "description": DESCRIPTION}
+        environment = {"started_at": f"{ASKED}T00:00:{place:02}+00:00", **times}
+        runs.append(write_run(folder, items[language], predictions, environment, **fields))
     return runs
 
 

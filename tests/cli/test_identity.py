@@ -47,7 +47,6 @@ def test_answers_whose_model_is_unknown_are_not_gone_on_with(ask) -> None:
         (Path(first["run_dir"]) / "models.json").unlink()
         code, _, err = ask(wire, limit=4)
         assert (code, "its 2 answers are of a model that no models.json names" in err) == (2, True)
-        assert ask(wire, limit=4, options=("--accept-model-change",))[0] == 0
 
 
 def test_an_alias_with_other_weights_is_refused(ask, run) -> None:
@@ -56,27 +55,13 @@ def test_an_alias_with_other_weights_is_refused(ask, run) -> None:
         wire.drift = 0.3
         code, _, err = ask(wire, limit=6)
         assert code == 2
-        for part in (first["run_id"], "its 4 answers are of tiny", "0.300 nats a token", "--fresh", "--accept-model"):
+        for part in (first["run_id"], "its 4 answers are of tiny", "0.300 nats a token", "--fresh"):
             assert part in err.splitlines()[-1]
         assert len(prints(first)) == 4
         run("--resume", first["run_dir"])  # nothing is pending, so nobody is asked
         _, fresh, _ = ask(wire, limit=6, options=("--fresh",))
     assert fresh["run_dir"] != first["run_dir"]
     assert len(set(prints(fresh))) == 1
-
-
-def test_a_change_that_is_accepted_is_said_from_then_on(ask) -> None:
-    with serving(Wire()) as wire:
-        ask(wire, limit=4)
-        wire.drift = 0.3
-        _, run, _ = ask(wire, limit=6, options=("--accept-model-change",))
-        assert [count["answers"] for count in run["answered_by"]] == [4, 2]
-        assert len(set(prints(run))) == 2
-        wire.drift = 0.0
-        _, again, _ = ask(wire, limit=8)
-    assert [count["answers"] for count in again["answered_by"]] == [6, 2]
-    known = json.loads((Path(run["run_dir"]) / "models.json").read_text(encoding="utf-8"))
-    assert set(known) == set(prints(again))
 
 
 def test_the_same_model_goes_on_elsewhere(ask) -> None:

@@ -85,6 +85,17 @@ def test_a_run_that_is_asked_now_is_said_to_run(medexam, kept, tmp_path) -> None
     assert ("4 of 6, running" in out, "damaged" in out + said) == (True, False)
 
 
+def test_answers_that_a_killed_run_left_in_shards_are_listed(medexam, kept, tmp_path) -> None:
+    path = tmp_path / "runs" / kept[0]
+    lines = (path / "predictions.jsonl").read_text().splitlines(keepends=True)
+    (path / "predictions.jsonl").write_text("".join(lines[:4]))
+    (path / "metrics.json").unlink()
+    assert "4 of 6" in medexam("list")[1]
+    (path / "parts").mkdir()
+    (path / "parts" / "0.jsonl").write_text("".join(lines[4:]))
+    assert "4 of 6" not in medexam("list")[1]
+
+
 @pytest.mark.parametrize("how", ["moved", "replaced"])
 def test_a_run_whose_file_is_gone_stops_at_its_next_flush(kept, tmp_path, how) -> None:
     folder = RunFolder(tmp_path / "runs" / kept[0])

@@ -1,6 +1,5 @@
 """`medexam data translate` and `medexam data quality`: an exam in another language, and how good it is."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -170,5 +169,4 @@ def _ask(plan: "Plan", max_failures: int | None) -> "Stop | None":
     from medexam import Limits
     from medexam.experiments import carry_out
 
-    plan = replace(plan, ways_out="or translate into another folder with --out DIR")
     return carry_out(plan, limits=Limits(failures=max_failures))[1]

@@ -107,7 +107,7 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         example_program = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
         planned = self._plan(example_program, dspy.settings.lm, devset)
-        plan = Plan(self.name, (planned,), self._runs_dir, ways_out="or start over with fresh=True")
+        plan = Plan(self.name, (planned,), self._runs_dir)
         is_quiet = not (self.display_progress if display_progress is None else display_progress)
         from medexam.experiments.track import track_runs
 
@@ -165,9 +165,7 @@ class Evaluate(dspy.Evaluate):
             },
         )
         items = build_example_set(cell.dataset, by_key.values(), "")
-        experiment: dict[str, Any] = {"experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
-        experiment |= {"description": "", "fresh": self._fresh}
-        return PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
+        return PlannedCell(cell, items, cast("Any", asked), identity, folder, fresh=self._fresh).updated()
 
 
 def _make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:

@@ -3,7 +3,6 @@
 import sys
 from collections import UserList
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, overload
@@ -116,8 +115,7 @@ class Run(Displayed):
             return self
         from medexam.experiments.plan.planner import plan_resume
 
-        plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
-        return _ask(plan, track=True, limits=limits, progress=progress)[0]
+        return _ask(plan_resume(self.stored.folder), track=True, limits=limits, progress=progress)[0]
 
     def blocks(self) -> list[Block]:
         """Show the scores, with the breakdowns and details of `medexam report`."""
@@ -200,7 +198,6 @@ def run(
     runs_dir: str | Path | None = None,
     fresh: bool = False,
     repeat: int = 0,
-    accept_model_change: bool = False,
     keep_items: bool = True,
     limits: Limits = NO_LIMITS,
     workers: int | None = None,
@@ -227,7 +224,6 @@ def run(
     settings = gather(overrides, program=program, model=model, dataset=dataset, **{"dataset.limit": limit})
     start: dict[str, Any] = {"fresh": fresh, "repeat": repeat, "keeps_items": keep_items}
     planned = plan_spec(spec, settings, runs_dir=_runs_dir(runs_dir), **start)
-    planned = replace(planned, accept_model_change=accept_model_change)
     return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
 
 
@@ -257,7 +253,7 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
-    """List the runs in a folder, experiments in the order in which they began, each in the order of its spec.
+    """List the runs in a folder, in the order in which they began.
 
     One that cannot be read is told on standard error and left out.
     """

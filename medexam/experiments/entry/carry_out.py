@@ -83,27 +83,21 @@ def plan_spec(
     overrides: Document,
     *,
     runs_dir: Path,
-    only_look: bool = False,
     **settings: Any,
 ) -> Plan:
     """Plan what running a spec or several of them under `overrides` would do, as `plan_experiment` does under the
     `settings`, and tell its notes; a run that two of them plan is in it once.
-
-    Unless `only_look`, raises what `Plan.check_ready` does.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     if not (documents := [_read_spec(source) for source in sources]):
         raise SpecError("no spec is given: give one or more")
     from medexam.experiments.plan.planner import plan_experiment
 
-    settings |= {"runs_dir": runs_dir, "only_look": only_look}
-    plans = [plan_experiment(document, overrides, **settings) for document in documents]
+    plans = [plan_experiment(document, overrides, runs_dir=runs_dir, **settings) for document in documents]
     runs = dict[object, PlannedCell]()
     for run in (run for plan in plans for run in plan.runs):
         runs.setdefault((run.folder.path, run.cell.dataset), run)
     plan = replace(plans[0], name=", ".join(plan.name for plan in plans), runs=(*runs.values(),), documents=documents)
-    if not only_look:
-        plan.check_ready()
     for line in plan.notes:
         print_notice(line)
     return plan

@@ -32,7 +32,7 @@ def read_today(run: StoredRun) -> StoredRun:
         program = build_cell_program(cell)
     else:
         # It needs its data and corpus; whatever version read its replies.
-        (planned,) = plan_resume(str(folder.path), runs_dir=folder.path.parent, but={"reader_version"}).runs
+        (planned,) = plan_resume(folder, but={"reader_version"}).runs
         if planned.retrieval is not None:
             planned.retrieval.recall(items.questions)
         program = planned.program

@@ -87,9 +87,8 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
                 continue
             bars.engine_starts(model)
             engines.append(engine := await build_engine(model, model_needs))
-            told: dict[str, Any] = {"file": file, "ways_out": "or start over with --fresh"}
             identity = engine.info().identity
-            answerer = admit(optimization.work, identity, answers=meter.spent["replies"], **told)
+            answerer = admit(optimization.work, identity, answers=meter.spent["replies"], file=file)
             metered.append(MeteredEngine(engine, answerer, meter))
         lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(prompt_model or cell.model, metered[-1])
         if plan.validation.retrieval is not None:

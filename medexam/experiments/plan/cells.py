@@ -4,7 +4,7 @@ Answers that another run of the same digest and model has are taken from it, and
 lines of `predictions.jsonl` with their calls. A model that is reached must be the one that gave them.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,6 @@ from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.lookup import NearestDemonstrations, Retrieval
 from medexam.experiments.store.environment import (
-    KnownModel,
     admit,
     build_environment,
     describe_environment,
@@ -62,9 +61,12 @@ class PlannedCell:
     """Another run of the same digest, which has answers to `lent`; None: all that is not answered is asked."""
     lent: tuple[Any, ...] = ()
     """Questions that are not pending, because their answers are taken from that run."""
-    experiment: Mapping[str, Any] = field(default_factory=dict)
-    """What its record says beside the cell: `description`, `experiment_digest`, its `place` there, `fresh`, and
-    `keeps_items`."""
+    description: str = ""
+    """The experiment's."""
+    fresh: bool = False
+    """Whether --fresh begins it."""
+    keeps_items: bool = True
+    """Whether a new folder is to hold the questions."""
 
     @cached_property
     def spec_digest(self) -> str:
@@ -158,15 +160,14 @@ class PlannedCell:
         # Which further models gave another run's answers is not compared.
         if not self.asks_model or not self.pending or self.cell.asked_models or self.folder.repeat_number:
             return self
-        if self.experiment.get("fresh") or (self.folder.exists() and self.folder.read_record().fresh):
+        if self.fresh or (self.folder.exists() and self.folder.read_record().fresh):
             return self
         lender, lent, keys = None, set[str](), {question.key for question in self.pending}
         for folder in map(RunFolder, sorted(self.folder.path.parent.glob(f"*-{self.spec_digest}*"))):
             # A run that cannot be read lends nothing.
             with suppress(RunFolderError):
-                if folder.name != self.run_id and folder.read_record().spec_digest == self.spec_digest:
-                    answered = keys & _answered_by_one(folder, None)[1]
-                    lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
+                answered = keys & _read_model_answers(folder, None)[1] if folder.name != self.run_id else set()
+                lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
         parts = [tuple(one for one in self.pending if (one.key in lent) == is_lent) for is_lent in (True, False)]
         return replace(self, lender=lender, lent=parts[0], pending=parts[1])
 
@@ -178,19 +179,19 @@ class PlannedCell:
         """
         if (lender := self.lender) is None:
             return self
-        entry, answered = _answered_by_one(lender, identity)
-        answerer = self.answerer
-        if entry is not None and answerer is None:
-            # A folder that knows other models takes nothing.
+        model, answered = _read_model_answers(lender, identity)
+        answerer, copied = self.answerer, answered & {question.key for question in self.lent}
+        if model is not None and answerer is None:
+            # A folder of another model takes nothing.
             with suppress(RunFolderError):
-                answerer = admit(self.folder, entry.identity, answers=self.answered)
-        copied = [question.key for question in self.lent if answerer and question.key in answered]
+                answerer = admit(self.folder, model, answers=self.answered)
         if copied and answerer:
             self.begin()
-            stored = lender.read_predictions()
+            stored = lender.read_predictions(copied)
             with self.folder.appending() as log:
-                for key in copied:
-                    log.append(stored[key].model_copy(update={"answered_by": answerer.print}))
+                for one in self.lent:
+                    if one.key in copied:
+                        log.append(stored[one.key].model_copy(update={"answered_by": answerer.print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 engine = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
                 environment = build_environment(self.models, {}, {}, describe_environment())
@@ -232,23 +233,23 @@ class PlannedCell:
         A run that was begun without its questions stays so. Raises `RunFolderError` where it is to hold none, and holds
         some or has an engine that keeps them there.
         """
-        experiment, before = dict(self.experiment), self.folder.read_record() if self.folder.exists() else None
+        before = self.folder.read_record() if self.folder.exists() else None
         keepers = [model.engine for model in self.models.values() if model.ask_engine("works_in_folder")]
-        if not experiment.get("keeps_items", True) and (keepers or (before is not None and before.keeps_items)):
+        if not self.keeps_items and (keepers or (before is not None and before.keeps_items)):
             reason = f"engine {keepers[0]} keeps them in its folder" if keepers else "it holds them already"
             raise RunFolderError(
                 f"run {self.run_id} cannot go without its questions, because {reason}: leave --without-items out, or "
                 "start another run with --fresh and an engine that keeps none"
             )
-        if before is not None:
-            experiment |= {"fresh": before.fresh or experiment.get("fresh", False), "keeps_items": before.keeps_items}
         begin_run(
             self.folder,
             self.question_set,
             identity=self.identity,
             cell=self.cell,
             warnings=self.warnings,
-            **experiment,
+            description=self.description,
+            fresh=self.fresh or (before is not None and before.fresh),
+            keeps_items=self.keeps_items if before is None else before.keeps_items,
         )
 
 
@@ -269,20 +270,13 @@ def combine_needs(cells: Sequence[PlannedCell]) -> dict[ModelSpec, EngineNeeds]:
     return needs
 
 
-def _answered_by_one(folder: RunFolder, identity: ModelIdentity | None) -> tuple[KnownModel | None, set[str]]:
-    """Return the model that gave most of a run's answers, nothing of it doubted, and the keys of what it answered.
-
-    `identity`: only a model that does not differ from it. None and no key without one.
+def _read_model_answers(folder: RunFolder, identity: ModelIdentity | None) -> tuple[ModelIdentity | None, set[str]]:
+    """Return a run's model and the keys of what it answered; None and no key if some of it is doubted, or if the model
+    differs from `identity`, which None does not ask for.
     """
-    models = {
-        key: entry
-        for key, entry in read_models(folder).items()
-        if not entry.doubts and (identity is None or not entry.identity.differences(identity))
-    }
-    prints: dict[str, str | None] = {}
-    for prediction in folder.scan_predictions():
-        prints[prediction.question] = None if prediction.status is Status.FAILED else prediction.answered_by
-    most = Counter(key for key in prints.values() if key in models).most_common(1)
-    if not most:
-        return None, set()
-    return models[str(most[0][0])], {question for question, key in prints.items() if key == most[0][0]}
+    for key, model in read_models(folder).items():
+        if not model.doubts and (identity is None or not model.identity.differences(identity)):
+            answers = {one.question: (one.answered_by, one.status) for one in folder.scan_predictions()}
+            own = {name for name, (by, status) in answers.items() if by == key and status is not Status.FAILED}
+            return model.identity, own
+    return None, set()

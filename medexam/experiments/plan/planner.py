@@ -28,7 +28,7 @@ from medexam.experiments.plan.lookup import Retrieval
 from medexam.experiments.plan.plans import Plan
 from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
 from medexam.experiments.store.items import as_asked
-from medexam.experiments.store.run_folder import RunFolder, find_run
+from medexam.experiments.store.run_folder import RunFolder
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source
@@ -68,31 +68,27 @@ def plan_experiment(
     for item in map(sources.prepare, cells):
         # One run of an experiment differs from another in its digest or in the questions that are selected.
         parts.setdefault((item.spec_digest, item.cell.dataset), item)
-    experiment_digest = digest({"name": experiment.name, "cells": [run_digest for run_digest, _ in parts]})
-    described = {"description": experiment.description, "experiment_digest": experiment_digest}
-    start = {"fresh": fresh, "keeps_items": keeps_items}
+    described = {"description": experiment.description, "fresh": fresh, "keeps_items": keeps_items}
     planned, repeats = list[PlannedCell](), list[PlannedCell]()
-    for place, item in enumerate(parts.values()):
+    for item in parts.values():
         cell, dataset = item.cell, item.cell.dataset
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
-        planned.append(_begin(item, folder, {**described, **start, "place": place}).with_lender())
+        planned.append(_begin(item, folder, described).with_lender())
         numbers = range(1, repeat + 1) if item.asks_model else ()
-        repeats += [_begin(item, folder.repeat(number), described | start) for number in numbers]
+        repeats += [_begin(item, folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return Plan(experiment.name, (*planned, *repeats), runs_dir)
 
 
-def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
+def plan_resume(folder: RunFolder, but: Collection[str] = ()) -> Plan:
     """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
-    `run` is a run's folder, or its id in `runs_dir`. Code that the run's spec names is run. Raises `RunFolderError` if
-    there is no such run, or if what its answers depend on has changed, the texts of its data included and the keys in
-    `but` left out, and `DatasetError` if its data cannot be read.
+    Code that the run's spec names is run. Raises `RunFolderError` if what its answers depend on has changed, the texts
+    of its data included and the keys in `but` left out, and `DatasetError` if its data cannot be read.
     """
-    folder = find_run(run, runs_dir)
     record = folder.read_record()
     if record.cell.dataset.kind == EXAMPLES:
         raise RunFolderError(
@@ -110,17 +106,15 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({', '.join(changed)}); "
             "restore it, or run its spec to start another run"
         )
-    described = {
-        name: getattr(record, name) for name in ("place", "description", "experiment_digest", "fresh", "keeps_items")
-    }
+    described = {name: getattr(record, name) for name in ("description", "fresh", "keeps_items")}
     planned = _begin(replace(item, question_set=questions), folder, described)
     return Plan(record.cell.name, (planned,), folder.path.parent)
 
 
-def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -> PlannedCell:
+def _begin(item: PlannedCell, folder: RunFolder, described: dict[str, Any]) -> PlannedCell:
     """Return a prepared cell with its folder; raises `SpecError` if its demonstrations give questions away."""
     check_demonstrations(item.cell.program, item.program, item.question_set.questions)
-    return replace(item, folder=folder, experiment=described).updated()
+    return replace(item, folder=folder, **described).updated()
 
 
 def resolve_cells(

@@ -12,7 +12,7 @@ from typing import Any
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.environment import RUN_WAYS_OUT, list_prices
+from medexam.experiments.store.environment import list_prices
 from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.process import background_loop
 from medexam.programs.outcome import look
@@ -44,10 +44,6 @@ class Plan(Displayed):
     """The experiments'."""
     runs: tuple[PlannedCell, ...]
     runs_dir: Path
-    accept_model_change: bool = False
-    """Whether another model than the one that began a run may go on with it."""
-    ways_out: str = RUN_WAYS_OUT
-    """What a user may do where it may not, for the message."""
     documents: Sequence[Mapping[str, Any]] = ()
     """The specs that it was made of."""
 

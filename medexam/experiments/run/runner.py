@@ -56,15 +56,15 @@ class Executor:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model])
 
-    def admit(self, planned: PlannedCell, answers: int, **settings: Any) -> PlannedCell:
+    def admit(self, planned: PlannedCell, answers: int) -> PlannedCell:
         """Return the cell with its models, which are prepared, if they may answer in its folder, of which `answers` are
-        there; raises as `admit` does, which takes the `settings`.
+        there; raises as `admit` does.
         """
         models: dict[Any, Answerer] = {}
         for name in planned.models:
             if (info := self.info(planned, name)) is not None:
                 file = f"models.{name}.json" if name else MODELS
-                models[name] = admit(planned.folder, info.identity, answers=answers, file=file, **settings)
+                models[name] = admit(planned.folder, info.identity, answers=answers, file=file)
         return replace(planned, answerer=models.pop(None, planned.answerer), further=models)
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
@@ -176,7 +176,7 @@ class Runner:
             planned = planned.take_lent(None)
         if planned.asks_model and planned.pending:
             await executor.prepare(planned, self._observer, combine_needs(plan.runs))
-            planned = executor.admit(planned, planned.answered, accept=plan.accept_model_change, ways_out=plan.ways_out)
+            planned = executor.admit(planned, planned.answered)
             info = executor.info(planned)
             planned = planned.take_lent(info.identity if info else None)
         planned.begin()

@@ -57,7 +57,7 @@ def ask_shard(folder: Path, part: int, parts: int, limits: str = "{}") -> dict[s
         (folder / SHARDS).mkdir(exist_ok=True)
     try:
         with quiet_dspy(), RunFolder(folder).locked(part):
-            planned = plan_resume(str(folder), runs_dir=folder.parent).runs[0]
+            planned = plan_resume(RunFolder(folder)).runs[0]
             # Shards that begin later divide the questions alike.
             pending = tuple(each for each in planned.pending if crc32(each.key.encode()) % parts == part)
             if pending:

@@ -1,8 +1,7 @@
 """What a run really ran on, which models answered, and what it took: tokens, seconds and, with a price, money.
 
-`models.json` has one entry for each model, under the print that its predictions carry; a further one is there only
-where the user accepted it, or where an answer said so. No environment variable is read here, so no key can reach a
-folder.
+`models.json` has the model that answers, under the print that its predictions carry. No environment variable is read
+here, so no key can reach a folder.
 """
 
 import platform
@@ -140,7 +139,6 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str,
 
 
 MODELS = "models.json"
-RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
 
 
 class KnownModel(FrozenModel):
@@ -169,7 +167,7 @@ def are_mixed(counts: Sequence[AnswererCount]) -> bool:
 
 
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
-    """Read the models by print, in the order in which they came; raises `RunFolderError` for a damaged file."""
+    """Read the model by its print; empty until one is admitted. Raises `RunFolderError` for a damaged file."""
     if not (folder.path / file).exists():
         return {}
     try:
@@ -188,35 +186,24 @@ def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences
     folder.write_json(MODELS, models)
 
 
-def admit(
-    folder: WorkFolder,
-    identity: ModelIdentity,
-    *,
-    answers: int,
-    accept: bool = False,
-    file: str = MODELS,
-    ways_out: str = RUN_WAYS_OUT,
-) -> Answerer:
+def admit(folder: WorkFolder, identity: ModelIdentity, *, answers: int, file: str = MODELS) -> Answerer:
     """Let a model answer in a folder that already holds `answers` of them, and return which print its answers carry.
 
-    The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
-    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
+    The folder must be locked, and `file` keeps its model. Raises `RunFolderError` where another model gave those
+    answers.
     """
-    models, reason = read_models(folder, file) if answers else {}, ""
-    for key, entry in models.items():
-        differences = entry.identity.differences(identity)
-        if not differences:
+    owner, reason = f"of a model that no {file} names", ""
+    for key, entry in (read_models(folder, file) if answers else {}).items():
+        if not (differences := entry.identity.differences(identity)):
             return Answerer(key, identity.name)
-        reason = reason or f" ({'; '.join(differences)})"
-    if answers and not accept:
-        first = next((entry.identity for entry in models.values()), None)
-        owner = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
+        owner, reason = f"of {entry.identity.name} (print {key})", f" ({'; '.join(differences)})"
+    if answers:
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
-            f"answers{reason}; restore the first model, {ways_out}"
+            f"answers{reason}; restore the first model, or start over: with --fresh, in Python fresh=True, or in "
+            "another folder"
         )
-    models[identity.print] = KnownModel(identity=identity)
-    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
+    folder.write_json(file, {identity.print: KnownModel(identity=identity).model_dump(mode="json")})
     return Answerer(identity.print, identity.name)
 
 

@@ -166,7 +166,7 @@ class RunRecord:
     """Everything that an answer of this run depends on."""
     cell: CellSpec
     """The cell as it was last asked for; the selection of questions may have been another before."""
-    description: str
+    description: str = ""
     dataset_version: str
     dataset_source: str
     dataset_files: str = ""
@@ -177,10 +177,6 @@ class RunRecord:
     """SHA-256 of the golds that the run was last scored with."""
     questions: tuple[str, ...]
     """Keys of the questions that were last selected, in the order of the exams."""
-    experiment_digest: str
-    """Identity of the experiment that the run is a cell of; its cells share it."""
-    place: int = 0
-    """Position of the cell in its experiment, 0 the first."""
     fresh: bool = False
     """Whether --fresh began it, so that it takes no answers of other runs."""
     keeps_items: bool = True
@@ -412,20 +408,10 @@ def find_runs(runs: Iterable[Path], runs_dir: Path = Path()) -> list[RunFolder]:
 
 
 def runs_inside(path: Path) -> list[RunFolder]:
-    """List the run folders in the folder `path`; none if it is no folder.
-
-    Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
-    """
-    places: dict[RunFolder, tuple[str, int]] = {}
-    starts: dict[str, str] = {}
-    for folder in map(RunFolder, sorted(path.iterdir()) if path.is_dir() else []):
-        if folder.exists():
-            record, environment = dict[str, Any](), dict[str, Any]()
-            with suppress(RunFolderError):
-                record = folder.read_json(SPEC)
-                environment = folder.read_environment()
-            experiment = str(record.get("experiment_digest", folder.name))
-            places[folder] = experiment, int(record.get("place", 0))
-            start_time = str(environment.get("started_at", ""))
-            starts[experiment] = min(start_time, starts.get(experiment, start_time))
-    return sorted(places, key=lambda folder: (starts[places[folder][0]], *places[folder]))
+    """List the run folders in the folder `path` in the order in which they began; none if it is no folder."""
+    starts: dict[RunFolder, str] = {}
+    for folder in filter(RunFolder.exists, map(RunFolder, sorted(path.iterdir()) if path.is_dir() else [])):
+        starts[folder] = ""
+        with suppress(RunFolderError):
+            starts[folder] = str(folder.read_environment().get("started_at", ""))
+    return sorted(starts, key=starts.__getitem__)

@@ -6,6 +6,7 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -48,12 +49,15 @@ class StoredRun:
     """What really ran; empty where the run stopped before it was known."""
     failures: tuple[dict[str, Any], ...]
     """The faults that left selected questions unscored, the commonest kind first, as `count_failures` gives them."""
-    answerers: tuple[AnswererCount, ...] = ()
-    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
     note: str | None = None
     """What a reader should know of how the scores were made."""
     model_print: str = ""
     """The print of its model, where another model of the same name stands beside it."""
+
+    @cached_property
+    def answerers(self) -> tuple[AnswererCount, ...]:
+        """Which models gave how many of the selected questions' answers, as `count_answerers` gives them."""
+        return count_answerers(self.folder, self.record)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -165,7 +169,7 @@ def stored_run(folder: RunFolder, metrics: Metrics | None = None, record: RunRec
     engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
     record = replace(record, warnings=(*record.warnings, *map(str, engine_warnings), *unscored))
     failures = count_failures(folder.read_predictions().values() if metrics.failed else (), set(record.questions))
-    return StoredRun(folder, record, metrics, environment, failures, count_answerers(folder, record))
+    return StoredRun(folder, record, metrics, environment, failures)
 
 
 def tell_models_apart(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[str]]:

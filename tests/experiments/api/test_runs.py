@@ -132,7 +132,7 @@ def test_failures_are_told_and_resumed(ask, tmp_path) -> None:
     assert (run.complete, runs.complete, run.accuracy) == (False, False, None)
     assert "questions are pending" in repr(runs)
     replies.write_text(script)
-    assert ask(accept_model_change=True)[0].complete
+    assert ask()[0].complete
 
 
 @pytest.mark.parametrize(*read_table("refused_runs"))

@@ -128,7 +128,7 @@ def test_it_does_not_go_on_with_another_model(optimize, document) -> None:
         assert stopped.record["ending"] == "budget"
         wire.root = "org/second"
         asked = len(wire.bodies("/v1/chat/completions"))
-        with pytest.raises(RunFolderError, match=r"or start over with --fresh$"):
+        with pytest.raises(RunFolderError, match="or start over: with --fresh"):
             optimize()
         assert len(wire.bodies("/v1/chat/completions")) <= asked + 20, "the probe alone asks"
         wire.root = "org/first"

@@ -109,9 +109,8 @@ def test_a_folder_of_that_name_under_another_identity_is_refused(ask, spec) -> N
 def test_a_killed_run_of_a_matrix_is_resumed_with_its_own_questions_wherever_it_lies(
     ask, spec, asked, resume, tmp_path
 ) -> None:
-    first, second = ask(spec, program=["zero_shot", "few_shot"])
+    first, _ = ask(spec, program=["zero_shot", "few_shot"])
     record, kept = read(first, "spec.json"), lines_of(first)[:7]
-    assert record["experiment_digest"] == read(second, "spec.json")["experiment_digest"]
     (first.folder / "predictions.jsonl").write_text("".join(kept) + '{"question": "torn')
     (first.folder / "metrics.json").unlink()
     asked.take()

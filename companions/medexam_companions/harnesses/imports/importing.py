@@ -130,8 +130,6 @@ class Importer:
             {**times, **describe_environment(), "imported": account},
             identity=run_identity,
             cell=cell,
-            description="",
-            experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
             warnings=(*items.notes, *_warnings(results, counts, predictions)),
         )
 
