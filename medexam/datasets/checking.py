@@ -99,15 +99,9 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
     else:
         table = read_questions(spec)
         rows, faults = parse_words(table, spec)
-        checked = LanguageCheck(
-            language=spec.language,
-            source=table.source,
-            version="own",
-            questions=len(rows),
-            by_discipline={group: {0: n} for group, n in Counter(row.task.group for row in rows).items()},
-            errors=tuple(Anomaly(kind="unreadable", place=fault.place, detail=fault.detail) for fault in faults),
-            notes=(),
-        )
+        checked = _check_reading(Reading(table.source, table.folder, "own", (), faults), spec.language, "")
+        groups = {group: {0: n} for group, n in Counter(row.task.group for row in rows).items()}
+        checked = checked.model_copy(update={"questions": len(rows), "by_discipline": groups})
     if spec.skip_bad:
         left_out = tuple(error for error in checked.errors if error.kind == "unreadable")
         others = tuple(error for error in checked.errors if error.kind != "unreadable")

@@ -4,16 +4,13 @@ Their quirks end here: numbers written as text, `nursery`, no picture as an empt
 are: a question keeps the name of its picture, or `embedded` when it has none. Golds are not judged.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, parse_image
-from medexam.datasets.locating import SHIPPED
 from medexam.datasets.own.documents import Cells
 from medexam.datasets.own.tables import read_file
 from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
@@ -28,23 +25,10 @@ Placed = tuple[str, Cells]
 
 
 def read_v1(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
-    """Read a file of HEAD-QA v1, or a table of it; a file that ships is read once.
+    """Read a file of HEAD-QA v1, or a table of it.
 
     Raises `DatasetError` if it cannot be read, has another structure, or is in another language.
     """
-    shipped = files[0].parent.parent == SHIPPED
-    return (_read_shipped if shipped else _read_v1)(tuple(files), language)
-
-
-def read_v2(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
-    """Read the tables of HEAD-QA v2, in order; a gold of 0 or null means that there is no official answer.
-
-    Raises `DatasetError` if one cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
-    """
-    return _read_tables(files, language, "2.0")
-
-
-def _read_v1(files: Sequence[Path], language: Language) -> Reading:
     path = files[0]
     if path.suffix in (".parquet", ".jsonl"):
         return _read_tables(files, language, "1.0")
@@ -65,7 +49,12 @@ def _read_v1(files: Sequence[Path], language: Language) -> Reading:
     return _parse(_records_of(document["exams"]), files, language, version, ())
 
 
-_read_shipped = lru_cache(maxsize=4)(_read_v1)
+def read_v2(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
+    """Read the tables of HEAD-QA v2, in order; a gold of 0 or null means that there is no official answer.
+
+    Raises `DatasetError` if one cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
+    """
+    return _read_tables(files, language, "2.0")
 
 
 def _read_tables(files: Sequence[Path], language: Language, version: str) -> Reading:
@@ -157,17 +146,12 @@ def _parse_gold(record: Mapping[str, object], version: str) -> int | None:
     return gold if is_v1 else gold or None
 
 
-def _share(text: object) -> object:
-    """Return equal texts as one object: many questions repeat options."""
-    return sys.intern(text) if isinstance(text, str) else text
-
-
 def _parse_question(record: Mapping[str, object], key: str, exam: Exam, number: int, language: Language) -> Question:
     answers, image = record.get("answers"), record.get("image")
     if not isinstance(answers, list):
         raise RowError(f"answers is {answers!r}, not a list of options")
     options = [
-        {"number": each.get("aid"), "text": _share(each.get("atext"))} if isinstance(each, Mapping) else each
+        {"number": each.get("aid"), "text": each.get("atext")} if isinstance(each, Mapping) else each
         for each in answers
     ]
     fields = {"key": key, "exam": exam, "number": number, "language": language, "stem": record.get("qtext")}

@@ -62,8 +62,6 @@ class ColumnsSpec(Spec):
     """Of several right answers any is right (None too), or all must be named; such questions are left out."""
     choices: tuple[str, ...] | None = None
     """The options of every question, such as yes, no and maybe, where no column holds them."""
-    start: str | None = None
-    """spans: where an answer begins in the context, in characters from 0; None, and no such column: not checked."""
     context: str | tuple[str, ...] | None = None
     """A text that stands before the question, or several."""
     explanation: str | None = None

@@ -60,7 +60,7 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
     naming the row that lacks something, the id that stands twice, or the file that cannot be read.
     """
     items: dict[str, SpanItem] = {}
-    for row in read_file(path).rows:
+    for row in read_file(path, raw_texts=True).rows:
         try:
             if isinstance(row.record, str):
                 raise ValueError(row.record)

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets import TaskReading, TaskRow
+from medexam.datasets import TaskReading, TaskRow, read_file
 from medexam.errors import DatasetError
-from medexam.files import UnreadableError, read_json
 from medexam.questions import Task, TaskGold
 from medexam.specs import DatasetSpec
 
@@ -61,17 +60,11 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
 
 def read_items(path: Path) -> list[Mapping[str, Any]]:
     """Read the items of one file; raises `DatasetError` if it holds none, or something else than objects."""
-    try:
-        items = read_json(path)
-    except (OSError, UnreadableError) as error:
-        raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
-    if isinstance(items, dict) and isinstance(items.get("inputs"), list):
-        items = items["inputs"]
-    if not isinstance(items, list) or not items:
-        raise DatasetError(f"{path}: is no list of items: ClinIQLink's files hold one, or an object with a list inputs")
-    for number, item in enumerate(items, start=1):
-        if not isinstance(item, Mapping):
-            raise DatasetError(f"{path}, item {number}: is {item!r:.60}, not an object")
+    items = []
+    for row in read_file(path, raw_texts=True).rows:
+        if isinstance(row.record, str):
+            raise DatasetError(f"{path}, item {row.number}: {row.record}")
+        items.append(row.record)
     return items
 
 

@@ -255,7 +255,7 @@ def _propose_others(draft: Proposal) -> None:
     """Put the columns of the other fields, and switch off those that only have a field's name."""
     fields = ["context", "explanation", "image", "subject", "year", "exam", "id", "split"]
     if draft.kind != "choice":
-        fields = ["context", "subject", "id", "split", *(["start"] if draft.kind == "spans" else [])]
+        fields = ["context", "subject", "id", "split"]
     for name in fields:
         for column in filter(draft.sample.filled, find_named(name, draft.unused())):
             wrong = _check(draft, name, column) if draft.kind == "choice" or name in ("id", "split") else ""

@@ -4,10 +4,10 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, product, zip_longest
+from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from medexam.specs import DatasetSpec
 from medexam.specs.dataset import ColumnsSpec, KeySpec
 from medexam.text import nearest
 
-_FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start")
+_FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split")
 STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"stem": ("stem", "question"), "answer": ("answer", "answers"), **{name: (name,) for name in _FIELDS}}
 )
@@ -380,35 +380,17 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
     def read(row: TableRow) -> TaskRow:
         stem = columns.needed_text(row.record, "stem")
         context = (columns.needed_text if placed else columns.text)(row.record, "context") or ""
-        answers = tuple(_answers(columns, row.record, context, placed=placed))
-        if not answers:
+        value = unpack(columns.value(row.record, "answer"))
+        value = value.get("text") if isinstance(value, Mapping) else value
+        items = value if isinstance(value, (list, tuple)) else [value]
+        texts = [each.get("text") if isinstance(each, Mapping) else each for each in items]
+        answers = tuple("" if text is None else str(text).strip() for text in texts)
+        if not all(answers) or not answers:
             raise CellError(columns.shown("answer"), "is empty")
+        if lost := [answer for answer in answers if placed and answer not in context]:
+            raise CellError(columns.shown("answer"), f"is {lost[0]!r:.60}, which the context does not contain")
         group, key = columns.text(row.record, "subject") or "all", columns.key(row.record, [context, stem])
         task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
         return TaskRow(task, TaskGold(answers=answers), columns.split(row.record))
 
     return split_faults(try_each(read, list(table.rows)))
-
-
-def _answers(columns: Columns, record: Cells, context: str, *, placed: bool) -> Iterator[str]:
-    """Yield the right answers; those that are `placed` have to stand in the context, where the row says."""
-    value: Any = unpack(columns.value(record, "answer"))
-    starts: Any = columns.value(record, "start")
-    if isinstance(value, Mapping):
-        starts, value = value.get("answer_start"), value.get("text")
-    lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in (value, starts)]
-    pairs: Iterable[tuple[Any, Any]] = zip_longest(lists[0], lists[1][: len(lists[0])])
-    for item, start in pairs:
-        if isinstance(item, Mapping):
-            start, item = item.get("answer_start"), item.get("text")
-        answer = "" if item is None else str(item).strip()
-        if not answer:
-            raise CellError(columns.shown("answer"), f"holds {item!r:.60}, which is no text")
-        if placed and answer not in context:
-            raise CellError(columns.shown("answer"), f"is {answer!r:.60}, which the context does not contain")
-        place = parse_whole_number(start) if placed else None
-        passage = answer if place is None else context[place : place + len(answer)]
-        if passage != answer:
-            detail = f"is {place}, where {passage!r:.40} stands: {answer!r:.40} is at {context.find(answer)}"
-            raise CellError(columns.shown("start"), detail)
-        yield answer

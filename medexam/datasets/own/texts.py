@@ -20,8 +20,6 @@ from medexam.files import parse_json
 _UNSEEN = dict.fromkeys(
     [*map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
-_COUNTED = frozenset({"start", "answer_start"})
-"""Fields that count the characters of a text."""
 _BREAKS = re.compile(r"br|hr|p|div|li|ul|ol|tr|table|blockquote|section|article|h[1-6]")
 _WITHIN = re.compile(r"wbr|span|font|center|b|i|u|em|strong|small|big|mark|code|pre|a|thead|tbody|td|th|sub")
 """Tags that break the line, and those within a line."""
@@ -33,24 +31,13 @@ _LINE_ENDS = re.compile(r"[ \t\r]*\n\s*")
 
 
 def clean_row(cells: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
-    """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is.
-
-    Texts stay as they are if a field counts their characters.
-    """
-    if isinstance(cells, str):
-        return cells
+    """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is."""
     try:
         # One look at all texts in a row decides of nearly all rows.
-        together = "".join(cells.values())
+        is_clean = isinstance(cells, str) or _is_plain("".join(cells.values()))
     except TypeError:
-        together = "<"
-    if _is_plain(together):
-        return cells
-    parts: list[object] = [cells]
-    for part in parts:
-        if isinstance(part, (dict, list)):
-            parts += part.values() if isinstance(part, dict) else part
-    return cells if any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts) else _clean(cells)
+        is_clean = False
+    return cells if is_clean else _clean(cells)
 
 
 def normalise(text: str) -> str:

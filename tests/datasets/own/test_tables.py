@@ -112,12 +112,6 @@ def test_every_text_of_a_row_is_cleaned(read) -> None:
     assert _records(read("a.jsonl", [row])) == [expected]
 
 
-@pytest.mark.parametrize("counted", [{"start": 3}, {"answers": {"answer_start": [3], "text": ["b"]}}])
-def test_a_text_whose_characters_are_counted_stays(read, counted) -> None:
-    row = {"context": "a&amp;b", "question": "<b>q</b>", **counted}
-    assert _records(read("a.jsonl", [row])) == [row]
-
-
 def test_a_cell_that_is_longer_than_any_question_is_refused_with_the_limit(read) -> None:
     with pytest.raises(DatasetError, match="16,777,216 characters") as refused:
         read("long.csv", f"question,answer\n{'x' * (LONGEST_TEXT + 1)},A\n")

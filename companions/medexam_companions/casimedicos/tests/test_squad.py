@@ -9,7 +9,7 @@ from medexam.errors import DatasetError
 from medexam_companions.casimedicos import SpanAnswer, SpanItem, read_squad
 from table_cases import read_cases, write_rows
 
-CONTEXT = "La serología orienta. El diagnóstico se confirma con biopsia intestinal."
+CONTEXT = "La serología orienta. El diagnóstico se confirma con biopsia intestinal. <b>p</b> &lt; 0,05"
 ANSWER = "se confirma con biopsia intestinal"
 START = CONTEXT.index(ANSWER)
 
