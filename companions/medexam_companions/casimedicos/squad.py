@@ -83,12 +83,12 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     elif "#" in last and last != key:
         variant = last
     if isinstance(answers, Mapping):
-        columns = (answers.get("text"), answers.get("answer_start"))
-        parts, starts = (value if isinstance(value, list) else [value] for value in columns)
+        values = map(answers.get, ("text", "answer_start"))
+        parts, starts = (value if isinstance(value, list) else [value] for value in values)
         if len(parts) != len(starts):
             raise ValueError(f"answers has {len(parts)} values of text and {len(starts)} of answer_start")
         answers = [{"text": text, "answer_start": start} for text, start in zip(parts, starts, strict=True)]
     if isinstance(answers, list) and all(isinstance(each, Mapping) for each in answers):
         answers = [{"text": each.get("text"), "start": each.get("answer_start")} for each in answers]
     texts = {name: row.get(name) for name in ("context", "question")}
-    return {**texts, "key": key, "answers": answers, "variant": variant}
+    return texts | {"key": key, "answers": answers, "variant": variant}
