@@ -221,12 +221,9 @@ def _without_labels(row: ReadOptions) -> ReadOptions:
     labels = own_labels(row.texts)
     if not any(labels):
         return row
-    letters = ", ".join(label or "none" for label in labels)
-    if not is_run(labels):
-        raise CellError(row.column, f"has options with the letters {letters}, which are not in order")
-    if row.labels is not None and [*labels] != in_order(labels):
-        keys = ", ".join(row.labels)
-        raise CellError(row.column, f"has options that begin with {letters}, but their keys are {keys}")
+    if not is_run(labels) or (row.labels is not None and [*labels] != in_order(labels)):
+        letters = ", ".join(label or "none" for label in labels)
+        raise CellError(row.column, f"has options that begin with {letters}, which are not in their order")
     cut = (_OWN_LABEL.subn("", text, count=1) for text in row.texts)
     texts = tuple(text if count else text.partition(" ")[2].strip() for text, count in cut)
     return replace(row, texts=texts, labels=row.labels or labels)
@@ -237,10 +234,7 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
     if len(row.texts) < 2:
         raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
     if "" in row.texts:
-        place = row.texts.index("")
-        if row.labels is not None and row.column == row.labels[0]:
-            raise CellError(row.labels[place], "is empty, and an option behind it is not")
-        raise CellError(row.column, f"option {place + 1} is empty")
+        raise CellError(row.column, f"option {row.texts.index('') + 1} is empty")
     if row.column and row.texts[-1] in row.stem:
         with suppress(CellError):
             inside = split_marked(row.stem)
