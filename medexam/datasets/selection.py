@@ -21,10 +21,10 @@ def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[
     """
     matches = tuple(question for question in questions if _is_wanted(question, spec))
     if not matches:
-        filters = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
-        parts = [f"split={spec.split}"] * (spec.split != "all")
-        parts += [f"{name}={','.join(map(str, values))}" for name, values in filters.items() if values is not None]
-        parts += [f"images={spec.images}"] * (spec.images != "all")
+        names = ("split", "years", "disciplines", "option_counts", "images")
+        filters = {name: value for name in names if (value := getattr(spec, name)) not in (None, "all")}
+        texts = {name: [value] if isinstance(value, str) else map(str, value) for name, value in filters.items()}
+        parts = [f"{name}={','.join(values)}" for name, values in texts.items()]
         choices = {
             "years": {str(question.exam.year) for question in questions if question.exam.year is not None},
             "disciplines": {str(question.exam.discipline) for question in questions},

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from string import ascii_lowercase
-from types import MappingProxyType
 from typing import Any
 
 from medexam.datasets.own.tables import CellError, TableRow, try_each, value_of
@@ -246,16 +245,14 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
     return row
 
 
-WAYS: Mapping[str, str] = MappingProxyType(
-    {
-        "named": "the option's own letter, number or name",
-        "letter": "letters",
-        "zero": "numbers from 0",
-        "one": "numbers from 1",
-        "text": "the options' texts",
-        "one_hot": "a 1 for each right option",
-    }
-)
+WAYS: Mapping[str, str] = {
+    "named": "the option's own letter, number or name",
+    "letter": "letters",
+    "zero": "numbers from 0",
+    "one": "numbers from 1",
+    "text": "the options' texts",
+    "one_hot": "a 1 for each right option",
+}
 """How answers may be read -> what messages call that."""
 _ALLOWED = {"letter": ("named", "letter", "text"), "number": ("named", "zero", "one"), "": tuple(WAYS)}
 """What a spec says of answers -> the ways that are tried; others are ways themselves."""

@@ -151,8 +151,14 @@ def _propose_choice(draft: Proposal) -> None:
         if any(fit.share >= _HALF for fit in fits):
             likely = fits
             break
+    answer = next(filter(draft.sample.filled, answer_columns), None)
+    if not likely and answer is not None:
+        draft.columns |= {} if answer == KEYED else {"answer": answer}
+        example, others = f"{draft.sample.filled(answer)[0]!s:.40}", ", ".join(draft.unused()) or "none is left"
+        ways = "`between` says what stands between them; `choices: [...]` are those of every question"
+        kinds = f"or set kind: short_answer or spans, if answers such as {example} are words"
+        draft.ask("options", f"which column holds the options: {others}; {ways}; {kinds}")
     if not likely:
-        _ask_options(draft, answer_columns)
         return
     if "options" in draft.table.columns:
         draft.columns["options"] = None
@@ -237,18 +243,6 @@ def _ask_answer(draft: Proposal, reason: str = "") -> None:
     names = ", ".join(draft.unused()) or "none is left"
     key = "or set dataset.answers: {path: key.csv, on: id}"
     draft.ask("answer", f"which column holds the right answer: {reason}{names}; {key}")
-
-
-def _ask_options(draft: Proposal, answer_columns: Sequence[str]) -> None:
-    """Ask for the options of questions with answers."""
-    answer = next(filter(draft.sample.filled, answer_columns), None)
-    if answer is None:
-        return
-    draft.columns |= {} if answer == KEYED else {"answer": answer}
-    example, others = " ".join(str(draft.sample.filled(answer)[0]).split()), ", ".join(draft.unused()) or "none is left"
-    ways = "`between` says what stands between them; `choices: [...]` are those of every question"
-    kinds = f"or set kind: short_answer or spans, if answers such as {example:.40} are words"
-    draft.ask("options", f"which column holds the options: {others}; {ways}; {kinds}")
 
 
 def _propose_others(draft: Proposal) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, product
-from types import MappingProxyType
 from typing import Any, Literal
 
 from medexam.datasets.exam_table import parse_image
@@ -35,10 +34,13 @@ from medexam.specs import DatasetSpec
 from medexam.specs.dataset import ColumnsSpec, KeySpec
 from medexam.text import nearest
 
-_FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split")
-STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"stem": ("stem", "question"), "answer": ("answer", "answers"), **{name: (name,) for name in _FIELDS}}
-)
+STANDARD: Mapping[str, tuple[str, ...]] = {
+    "stem": ("stem", "question"),
+    "answer": ("answer", "answers"),
+    **{name: (name,) for name in ("options", "context", "explanation", "image", "subject", "year", "exam")},
+    "id": ("id",),
+    "split": ("split",),
+}
 """Field -> the columns that it is read from where the spec names none."""
 KEYED = "answer of the key"
 """The column that a key in another file adds to a table."""
@@ -197,14 +199,13 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
             f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "
             "is read as, or add it there"
         )
-    above: dict[str, Any] = {}
-    rows = []
-    for row in table.rows if as_above or leave_out else ():
+    if not as_above and not leave_out:
+        return table
+    above, rows = dict[str, Any](), list[TableRow]()
+    for row in table.rows:
         above |= {name: value for name in as_above if (value := value_of(row.record, name)) is not None}
         if not any(str(value_of(row.record, name)).strip() in values for name, values in leave_out.items()):
             rows.append(row.with_cells(above))
-    if not as_above and not leave_out:
-        return table
     count = len(table.rows) - len(rows)
     note = f"{count:,} of {len(table.rows):,} rows are left out by {', '.join(leave_out)}"
     return replace(table, rows=tuple(rows), notes=(note,) if count else ())
