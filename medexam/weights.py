@@ -172,7 +172,9 @@ def check_revision(weights: Weights, revision: str | None) -> None:
 
 def is_folder(name: str | Path) -> bool:
     """Return whether a name means a folder, there or not."""
-    return isinstance(name, Path) or name.startswith(("/", ".", "~")) or Path(name).is_dir()
+    if isinstance(name, Path) or name.startswith(("/", ".", "~")):
+        return True
+    return os.path.isdir(name)  # noqa: PTH112 - a name too long is none
 
 
 def minilm_folder() -> Path:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from pydantic import TypeAdapter
 
 from medexam.errors import DatasetError
-from medexam.plugins import load_added
+from medexam.plugins import added_names, load_added
 from medexam.questions import Language, Scoring
 from medexam.specs.base import BENCHMARKS, parse_yaml
 
@@ -96,6 +96,8 @@ class _Catalogue(Mapping[str, DatasetInfo]):
     """The data sets of this package, then those of installed ones, which are loaded when one is first looked up."""
 
     def __getitem__(self, name: str) -> DatasetInfo:
+        if name not in {**_SHIPPED, **added_names(BENCHMARKS)}:
+            raise KeyError(name)
         return _SHIPPED.get(name) or _read_added()[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """From what the user wrote to the cells that run: one document that says everything, then the product of its matrix.
 
 One rule: a change is a dotted path and a value, and shorter paths are put first. A value of the matrix replaces the
-spec's own, and an override both. A list for a whole part, or for a field that takes one value
-(`dataset.language=[en, es]`), is an axis, and so is a list of lists. A mapping for a whole part changes its fields one
-by one, unless it names another data set, program or engine than the spec. A text stands for a part: `program: longest`
-is `program: {kind: longest}`. A model that an override names by a text keeps how the spec samples. A program, with or
-without its format as in `longest-guided`, keeps what else the spec's own program of that kind has, or its first one.
+spec's own, and an override both. `program.KIND.field` changes the programs of that kind. A list for a whole part, or
+for a field that takes one value (`dataset.language=[en, es]`), is an axis, and so is a list of lists. A mapping for a
+whole part changes its fields one by one, unless it names another data set, program or engine than the spec. A text
+stands for a part: `program: longest` is `program: {kind: longest}`. A model that an override names by a text keeps how
+the spec samples. A program, with or without its format as in `longest-guided`, keeps what else the spec's own program
+of that kind has, or its first one.
 """
 
 import copy
@@ -85,6 +86,12 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=lambda change: change[0].count(".")):
+        kind, _, field = path.removeprefix("program.").partition(".")
+        programs = [tree["program"], *axes.get("program", [])]
+        if field and (own := [each for each in programs if isinstance(each, dict) and each.get("kind") == kind]):
+            for program in own:
+                put(program, field, value)
+            continue
         is_axis = isinstance(value, list) and (takes_one(CellSpec, path) or {*map(type, value)} == {list})
         if is_axis and path.split(".")[0] in SHORT_FORMS:
             _assign(axes, path, value)

@@ -4,6 +4,7 @@ It knows forms of texts and asks nobody: whether a provider has such a model, or
 address, is found out later.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,9 +203,10 @@ def read_model(text: str) -> dict[str, Any]:
         return {"engine": "embedded", "path": text}
     if text.endswith((".yaml", ".yml")) or text in profiles:
         return {"engine": "vllm", "profile": text}
-    if "/" in text and not text.startswith(("http:", "https:")) and not Path(text).is_dir():
+    if "/" in text and not text.startswith(("http:", "https:")) and not os.path.isdir(text):  # noqa: PTH112 - a name too long is none
         return {"engine": "litellm", "name": text}
-    near = f"./{text}" if Path(text).exists() else nearest(text, [*engines, *profiles])
+    is_there = os.path.exists(text)  # noqa: PTH110
+    near = f"./{text}" if is_there else nearest(text, [*engines, *profiles])
     raise SpecError(
         f"{source}model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"
         "give PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "

@@ -67,6 +67,14 @@ def test_an_override_below_an_axis_reaches_each_of_its_values() -> None:
     assert [c.program.max_tokens for c in cells] == [5, 5]
 
 
+def test_an_override_below_a_kind_reaches_the_programs_of_that_kind() -> None:
+    document = {"name": "x", "matrix": {"program": [{"kind": "few_shot", "max_tokens": 7}, "zero_shot"]}}
+    _, cells = build_cells(document, {"program.few_shot.max_tokens": 2})
+    assert [c.program.max_tokens for c in cells] == [2, None]
+    with pytest.raises(SpecError, match="no_shot"):
+        build_cells(document, {"program.no_shot.max_tokens": 2})
+
+
 def test_a_shorter_path_is_put_first_in_whichever_order_axes_and_overrides_stand() -> None:
     document = {"name": "x", "matrix": {"program.max_tokens": [3, 4], "program": ["zero_shot", "few_shot"]}}
     _, cells = build_cells(document, {"dataset.language": "es", "dataset": "headqa_v2"})

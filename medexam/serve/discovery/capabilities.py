@@ -173,11 +173,11 @@ class Capabilities(FrozenModel):
             raise EngineError(f"{place} cannot continue plain text; {way_out}")
         # Answers to pictures are asked as a chat.
         if needs.guided and not (self.choice_form if needs.pictures else self.guided_by):
-            refusals = "; ".join(f"{name} is refused ({words})" for name, words in self.refusals.items())
+            refusals = "; ".join(f"{name}: {words}" for name, words in self.refusals.items())
             raise AnswerFormatError(
                 f"{self.model} at {place} cannot be held to an answer format: it was asked for an impossible choice, "
-                f"and no form of request brought it{f': {refusals}' if refusals else ''}; set program.answer_format to "
-                f"free, or {way_out}"
+                f"and no form of request brought it{f' ({refusals})' if refusals else ''}; set program.answer_format "
+                f"to free, or {way_out}"
             )
         if needs.closes and not self.renders:
             raise EngineError(

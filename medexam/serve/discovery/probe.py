@@ -26,7 +26,15 @@ from medexam.errors import (
 from medexam.files import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage, Generation
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, SCHEMA_TOKENS, ChoiceForm, choice_fields, find_choice_form
+from medexam.serve.choice_schema import (
+    IMPOSSIBLE,
+    OPENING,
+    SCHEMA_TOKENS,
+    ChoiceForm,
+    choice_fields,
+    find_choice_form,
+    read_choice,
+)
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import (
     DIALOGUE,
@@ -450,7 +458,10 @@ class _Probe:
             fields = {"temperature": 0, "max_tokens": HOSTED_TOKENS + SCHEMA_TOKENS + room}
             reply = await self.chat({"messages": turns, **fields, **choice_fields(IMPOSSIBLE, form)}, form)
             with suppress(CallError):
-                return read_chat(reply, self.server.model) if reply else None
+                choice = read_chat(reply, self.server.model) if reply else None
+                if choice is not None and read_choice(choice, IMPOSSIBLE) is None:
+                    self.refusals[form] = f"it writes {choice.words[:40]!r}"
+                return choice
             return None
 
         return await find_choice_form(ask, (OPENING, ""))

@@ -88,10 +88,10 @@ class _Client(HttpxAiohttpClient):
         return AiohttpTransport(settings["verify"], client=open_session)
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; raises an error of httpx's for a reply that is no HTTP, where aiohttp has its own."""
+        """Send a request; raises a fault of transport for a reply that is no HTTP or cannot be unpacked."""
         try:
             return await super().send(request, **options)
-        except aiohttp.ClientError as error:
+        except (aiohttp.ClientError, httpx.DecodingError) as error:
             raise httpx.RemoteProtocolError(str(error), request=request) from error
 
 
