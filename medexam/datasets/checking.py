@@ -99,7 +99,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
     else:
         table = read_questions(spec)
         rows, faults = parse_words(table, spec)
-        checked = _check_reading(Reading(table.source, table.folder, "own", (), faults), spec.language, "")
+        checked = _check_reading(Reading(table.source, "own", (), faults), spec.language, "")
         groups = {group: {0: n} for group, n in Counter(row.task.group for row in rows).items()}
         checked = checked.model_copy(update={"questions": len(rows), "by_discipline": groups})
     if spec.skip_bad:

@@ -133,7 +133,7 @@ def _parse(
             above, _, number_text = row.question.key.rpartition("/")
             key = f"{above}/{exam.name}/{number_text}"
             rows[n] = Row(row.question.model_copy(update={"key": key}), row.gold)
-    return Reading(source, files[0].parent, version, tuple(rows), tuple(faults))
+    return Reading(source, version, tuple(rows), tuple(faults))
 
 
 def _parse_gold(record: Mapping[str, object], version: str) -> int | None:

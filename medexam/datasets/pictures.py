@@ -94,14 +94,14 @@ def _read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]
     None where the data set names a picture and does not hold it.
     """
     if spec.kind is None:
-        reading = load_rows(
-            spec.name, spec.language, spec.path, explained=spec.explained, as_published=spec.as_published
-        )
-        folder, rows = reading.folder, reading.rows
-        embedded = read_embedded(locate_files(spec.name, spec.language, spec.path))
+        place = (spec.name, spec.language, spec.path)
+        rows = load_rows(*place, explained=spec.explained, as_published=spec.as_published).rows
+        files = locate_files(*place)
+        embedded, folder = read_embedded(files), files[0].parent
     else:
         table = read_questions(spec)
-        folder, rows, columns = table.folder, parse_choice(table, spec)[0].rows, Columns(spec.columns, table, ("stem",))
+        rows, columns = parse_choice(table, spec)[0].rows, Columns(spec.columns, table, ("stem",))
+        folder = Path() if spec.path is None else spec.path.expanduser().parent
     for question in (row.question for row in rows):
         if question.image is None:
             continue

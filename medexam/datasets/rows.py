@@ -10,7 +10,6 @@ U+F000 plus their code in that font. Only codes that have one sign in these exam
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from medexam.questions import Discipline, Exam, Question, Task, TaskGold
@@ -57,8 +56,6 @@ class Reading:
 
     source: str
     """The path that was read, and the hub revision where the file states one."""
-    folder: Path
-    """Where the names of pictures start from."""
     version: str
     rows: tuple[Row, ...]
     faults: tuple[RowFault, ...] = ()

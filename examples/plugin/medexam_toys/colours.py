@@ -31,4 +31,4 @@ def read_colours(files: Sequence[Path], language: Language, explained: bool) -> 
             Row(Question.of(line["question"], line["options"].split("|"), key=f"colours/{number}"), int(line["right"]))
             for number, line in enumerate(csv.DictReader(stream), start=1)
         ]
-    return Reading(source=files[0].name, folder=files[0].parent, version="1", rows=tuple(rows))
+    return Reading(source=files[0].name, version="1", rows=tuple(rows))

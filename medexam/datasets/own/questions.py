@@ -331,7 +331,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
         unasked = spec.columns.several == "all" and len(numbers) > 1
         return Row(question, None) if unasked else Row(question, numbers[0], numbers[1:])
 
-    source, folder, notes, rows = table.source, table.folder, table.notes, list(table.rows)
+    source, notes, rows = table.source, table.notes, list(table.rows)
     # Of a large table, each row goes as its question comes.
     del table
     settled = settle_options(try_each(read, rows), spec.columns)
@@ -339,7 +339,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     way, numbers = read_answer_column(options, spec.columns, columns.shown("answer")) if options else ("", ())
     del options
     golds = iter(numbers)
-    return Reading(source, folder, "own", *split_faults(try_each(make, settled)), notes=notes), way
+    return Reading(source, "own", *split_faults(try_each(make, settled)), notes=notes), way
 
 
 def _make_question(columns: Columns, options: ReadOptions, spec: DatasetSpec) -> Question:

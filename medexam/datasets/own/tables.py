@@ -79,8 +79,6 @@ class SourceTable:
 
     source: str
     """The path, or the hub id with its configuration, split and revision."""
-    folder: Path
-    """Where the names of pictures start from."""
     format: str
     columns: tuple[str, ...]
     """In the order of the source; of JSON every field that some row has."""
@@ -149,7 +147,7 @@ def read_own_table(spec: DatasetSpec, unread: Collection[str] = ()) -> SourceTab
     records = fetch_records(hub.id, hub.config, hub.split, hub.revision)
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
     rows = ((f"row {number}", record) for number, record in enumerate(records, start=1))
-    return _make_table(source, RawTable("hub", (), rows), unread=unread)
+    return _make_table(source, RawTable("hub", (), rows), unread)
 
 
 def read_file(path: Path, unread: Collection[str] = (), *, raw_texts: bool = False) -> SourceTable:
@@ -168,16 +166,14 @@ def read_file(path: Path, unread: Collection[str] = (), *, raw_texts: bool = Fal
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
-        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, unread, raw_texts=raw_texts)
+        return _make_table(str(path), raw or _READERS[suffix](path), unread, raw_texts=raw_texts)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
-def _make_table(
-    source: str, raw: RawTable, folder: Path = Path(), unread: Collection[str] = (), *, raw_texts: bool = False
-) -> SourceTable:
+def _make_table(source: str, raw: RawTable, unread: Collection[str], *, raw_texts: bool = False) -> SourceTable:
     rows, names = list[TableRow](), dict[str, None]()
     for number, (place, each) in enumerate(raw.rows, start=1):
         cells = each if raw_texts else clean_row(each)
@@ -187,7 +183,7 @@ def _make_table(
         rows.append(TableRow(number, place, cells))
     if not rows:
         raise DatasetError(f"{source}: holds no row")
-    return SourceTable(source, folder, raw.format, raw.columns or tuple(names), tuple(rows), raw.doubt)
+    return SourceTable(source, raw.format, raw.columns or tuple(names), tuple(rows), raw.doubt)
 
 
 @contextmanager
