@@ -29,4 +29,4 @@ def read_casimedicos_exam(files: Sequence[Path], language: Language, explained: 
             options=tuple(Option(number=place, text=text) for place, text in enumerate(each.options, start=1)),
         )
         rows.append(Row(question, each.correct))
-    return Reading(source=str(files[0]), version=VERSION, rows=tuple(rows), faults=())
+    return Reading(source=str(files[0]), version=VERSION, rows=tuple(rows))
