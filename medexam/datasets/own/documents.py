@@ -61,17 +61,12 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
 
 
 def _by_rows(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Turn columns into rows: lists of one length, or objects by the ids of their values, as pandas writes them."""
-    lists = {name: value for name, value in node.items() if isinstance(value, list)}
-    if len(lists) > 2 and len({*map(len, lists.values())}) == 1 and any(map(pattern("questions", "{}$").search, lists)):
-        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        return {name: value for name, value in node.items() if name not in lists} | {next(iter(lists)): rows}
+    """Turn an object of columns by the ids of their values, as pandas writes it, into one of rows by their ids."""
     columns = [child for child in node.values() if isinstance(child, Mapping) and child]
-    if len(columns) < len(node) or all(map(_is_collection, columns)):
-        return node
     asks, inner = pattern("asking").search, list(dict.fromkeys(chain.from_iterable(columns)))
     are_numbered = len({re.sub(r"\d+", "#", name) for name in node}) == 1
-    if are_numbered or any(map(asks, inner)) or not any(map(asks, node)):
+    are_columns = len(columns) == len(node) and not all(map(_is_collection, columns))
+    if not are_columns or are_numbered or any(map(asks, inner)) or not any(map(asks, node)):
         return node
     return {key: {name: values.get(key) for name, values in node.items()} for key in inner}
 
@@ -80,12 +75,21 @@ def split_case(cells: Any) -> list[Cells]:
     """Split a row into its questions with what they share; it begins with `case_` where a question has the field."""
     if not isinstance(cells, Mapping):
         return [cells if isinstance(cells, str) else f"is {cells!r:.60}, not an object with one field for each column"]
-    case = {} if _is_question(cells) else _by_rows(cells)
-    nested = [name for name, value in case.items() if isinstance(value, (list, dict)) and _asks({name: value})]
-    if len(nested) != 1:
+    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({name: value})]
+    lists = {name: value for name, value in cells.items() if isinstance(value, list)}
+    inner: list[Cells]
+    if len(nested) == 1 and not _is_question(cells):
+        inner = rows_of_document(cells[nested[0]], own_key="entry")
+    elif (
+        len(lists) > 2 and len({*map(len, lists.values())}) == 1 and any(map(pattern("questions", "{}$").search, lists))
+    ):
+        # Questions, options and answers in lists of their own.
+        nested = [*lists]
+        inner = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+    else:
         return [cells]
-    shared = {name: value for name, value in case.items() if name not in nested}
-    return [_joined(shared, row, "case", {"id"}) for row in rows_of_document(case[nested[0]], own_key="entry")]
+    shared = {name: value for name, value in cells.items() if name not in nested}
+    return [_joined(shared, row, "case", {"id"}) for row in inner]
 
 
 def _joined(shared: Mapping[str, Any], row: Cells, kind: str, kept_apart: Any) -> Cells:
