@@ -94,7 +94,15 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
         def pack(value: Any) -> bytes:
             try:
                 return write_rows(folder / "packed.parquet", value).read_bytes()
-            except (pa.ArrowException, TypeError, AttributeError, ValueError, OverflowError, RecursionError):
+            except (
+                pa.ArrowException,
+                TypeError,
+                AttributeError,
+                LookupError,
+                ValueError,
+                OverflowError,
+                RecursionError,
+            ):
                 return to_json(value)
 
         return st.one_of(near(rows).map(pack), spoilt(pack(rows)))

@@ -185,7 +185,31 @@ class RunRecord:
     """What a reader of the results should know of how the run was asked for."""
 
 
-_RECORD = TypeAdapter(RunRecord)
+@dataclass
+class _Details:
+    warnings: Sequence[str] = ()
+
+
+@dataclass
+class _Engine:
+    model: str = ""
+    guided_by: str | None = None
+    details: _Details | None = None
+
+
+@dataclass
+class _Environment:
+    """What of `environment.json` is computed with; the rest is shown."""
+
+    engine: _Engine | None = None
+    imported: dict[str, Any] | None = None
+    prices: dict[str, float] | None = None
+    asked: int = 0
+    asked_s: float = 0.0
+    git_commit: str | None = None
+
+
+_RECORD, _ENVIRONMENT = TypeAdapter(RunRecord), TypeAdapter(_Environment)
 
 
 @dataclass(frozen=True)
@@ -261,8 +285,19 @@ class RunFolder(WorkFolder):
         return path.stat().st_size if path.exists() else 0
 
     def read_environment(self) -> dict[str, Any]:
-        """Read what really ran, by name of the part; empty if the run stopped before it was known."""
-        return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+        """Read what really ran, by name of the part; empty if the run stopped before it was known.
+
+        Raises `RunFolderError` where a part that is computed with has another form.
+        """
+        stored = self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+        try:
+            _ENVIRONMENT.validate_python(stored)
+        except ValidationError as error:
+            raise RunFolderError(
+                f"{self.path / ENVIRONMENT} is damaged ({describe_faults(error)}): restore it, or remove it, so that "
+                "nothing is known of what ran"
+            ) from None
+        return stored
 
     def _reader(self) -> tuple[str | None, Reading]:
         """Return the digest that its predictions carry, and how replies are read; nothing is known of a new folder."""
