@@ -216,13 +216,17 @@ def _entry(key: str, replies: Sequence[RunAnswers], longest: int, turns: dict[tu
     """Build all that the page shows of one question; each wording of it stands once, and so do `turns`."""
     wordings: list[dict[str, Any]] = []
     answers: list[dict[str, Any] | None] = []
+    places: dict[int, int] = {}
     for run in replies:
-        if key not in run.items:
+        if (item := run.items.get(key)) is None:
             answers.append(None)
             continue
-        if (wording := run.wording(key)) not in wordings:
-            wordings.append(wording)
-        answers.append(run.answer(key, longest, turns) | {"wording": wordings.index(wording)})
+        # Runs of the same questions share each.
+        if id(item) not in places:
+            if (wording := run.wording(key)) not in wordings:
+                wordings.append(wording)
+            places[id(item)] = wordings.index(wording)
+        answers.append(run.answer(key, longest, turns) | {"wording": places[id(item)]})
     return {"key": key, "wordings": wordings, "answers": answers}
 
 
