@@ -3,6 +3,7 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -69,10 +70,15 @@ def plan_experiment(
         # One run of an experiment differs from another in its digest or in the questions that are selected.
         parts.setdefault((item.spec_digest, item.cell.dataset), item)
     described = {"description": experiment.description, "fresh": fresh, "keeps_items": keeps_items}
-    planned, repeats = list[PlannedCell](), list[PlannedCell]()
+    planned, repeats, alike = list[PlannedCell](), list[PlannedCell](), Counter(key for key, _ in parts)
     for item in parts.values():
         cell, dataset = item.cell, item.cell.dataset
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
+        if alike[item.spec_digest] > 1:
+            # Each selection keeps a folder of its own.
+            whole = dataset.whole.model_dump(mode="json")
+            selected = {name: value for name, value in dataset.model_dump(mode="json").items() if value != whole[name]}
+            words[0] = " ".join([cell.name, *(f"{name} {value}" for name, value in selected.items())])
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
         planned.append(_begin(item, folder, described).with_lender())

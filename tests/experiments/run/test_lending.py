@@ -34,6 +34,13 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, tmp_path) -> 
     assert (len(asked.take()), [run.n for run in pair]) == (12, [12, 12])
 
 
+def test_each_selection_of_a_matrix_keeps_a_run_of_its_own(ask, spec, asked, tmp_path) -> None:
+    for new in (12, 0):
+        runs = ask(spec, dataset__limit=[5, 12])
+        assert (len(asked.take()), [run.n for run in runs]) == (new, [5, 12])
+        assert [run.n for run in medexam.list_runs(tmp_path / "runs")] == [5, 12]
+
+
 def test_failures_are_not_lent(ask, spec, asked, replies) -> None:
     stem = medexam.load_questions("headqa_sample", limit=12)[3].stem
     answer, fault = "{Answer: 1}", {"error": "server"}
