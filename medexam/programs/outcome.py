@@ -35,14 +35,13 @@ def build_prediction(
     calls: Sequence[ModelCall] = (),
     *,
     latency_s: float,
-    answerer: Answerer | None = None,
-    further: Mapping[str, Answerer] = MappingProxyType({}),
+    answerers: Mapping[str | None, Answerer] = MappingProxyType({}),
     **owner: Any,
 ) -> Prediction:
     """Build the prediction of a program that returned, with the calls that it made.
 
-    `answerer` is the model asked, None where none was identified; `further` are the experiment's further models that
-    are asked too, by name. `owner` says whose prediction it is: `program` and `spec_digest`.
+    `answerers` are the models that were identified: the one asked, as None, and further ones by name. `owner` says
+    whose prediction it is: `program` and `spec_digest`.
     """
     names = _KEPT | _OF_PASSAGES if prediction.get("passages") is not None else _KEPT
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
@@ -61,11 +60,11 @@ def build_prediction(
         fields["replied"] = generation.place
     if generation is not None:
         fields["latency_s"] = round(latency_s, 4)
-        if answerer is not None:
+        if answerer := answerers.get(None):
             # Another print where a reply names another model than was admitted for it.
-            swapped = (served[key] for key, other in further.items() if served.get(key, other.name) != other.name)
+            swapped = (served[key] for key, one in answerers.items() if key and served.get(key, one.name) != one.name)
             name = next(swapped, served.get(None))
-            fields["answered_by"] = answerer.print if name == answerer.name else answerer.print_of(name)
+            fields["answered_by"] = answerer.print_of(name)
     if scores is not None:
         fields["tied"] = [*scores.values()].count(max(scores.values()))
     fields["status"] = Status.ANSWERED
@@ -98,7 +97,7 @@ def build_failure(
     error: LMError | ProgramFaultError,
     calls: Sequence[ModelCall] = (),
     *,
-    answerer: Answerer | None = None,
+    answerers: Mapping[str | None, Answerer],
     **owner: Any,
 ) -> Prediction:
     """Build the prediction of a program whose model call broke, or whose own code raised, with the calls until then."""
@@ -107,8 +106,8 @@ def build_failure(
         is_own = isinstance(error, ProgramFaultError)
         kind, text = (error.kind, error.traceback) if is_own else (type(error).__name__, None)
         fields = {"status": Status.FAILED, "failure": Failure(kind=kind, message=str(error), traceback=text)}
-    elif answerer is not None:
-        fields["answered_by"] = answerer.print_of(None)
+    elif answerer := answerers.get(None):
+        fields["answered_by"] = answerer.print
     return Prediction(question=question.key, calls=tuple(calls), **owner, **fields)
 
 

@@ -94,9 +94,13 @@ def plan_spec(
     from medexam.experiments.plan.planner import plan_experiment
 
     plans = [plan_experiment(document, overrides, runs_dir=runs_dir, **settings) for document in documents]
-    runs = dict[object, PlannedCell]()
+    runs = dict[Path, PlannedCell]()
     for run in (run for plan in plans for run in plan.runs):
-        runs.setdefault((run.folder.path, run.cell.dataset), run)
+        if runs.setdefault(run.folder.path, run).cell.dataset != run.cell.dataset:
+            raise SpecError(
+                f"two specs named {run.cell.name} ask different questions in one way, and a run keeps those of one "
+                "spec: give each another name"
+            )
     plan = replace(plans[0], name=", ".join(plan.name for plan in plans), runs=(*runs.values(),), documents=documents)
     for line in plan.notes:
         print_notice(line)

@@ -20,12 +20,13 @@ import dspy
 from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from pydantic_core import to_jsonable_python
 
-from medexam.errors import MedExamError, RunFolderError, SpecError
+from medexam.errors import MedExamError, SpecError
 from medexam.experiments.entry.progress import Bars
 from medexam.experiments.optimize.meter import Meter
 from medexam.experiments.optimize.optimization import Optimization, Trial
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.run.scheduler import answer
+from medexam.experiments.store.logs import writing
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
 from medexam.measures.own import Metric, load_metric
 from medexam.model_identity import Answerer
@@ -102,7 +103,7 @@ class Trials:
         spec = optimization.optimizer
         total = (spec.rounds if spec.kind == "copro" else 1) * optimization.candidates * optimization.validation
         self._bar = bars.add_task(f"{spec.kind} {optimization.cell.program.label}", total=total, note="")
-        self._planned = replace(plan.validation, answerer=answerer)
+        self._planned = replace(plan.validation, answerers={None: answerer})
         self._own = load_metric(optimization.optimizer.metric) if ":" in optimization.optimizer.metric else None
         self._lock = threading.Lock()
         self._answers: defaultdict[str, dict[str, tuple[Prediction, float]]] = defaultdict(dict)
@@ -240,10 +241,8 @@ class Trials:
             for prediction in predictions:
                 log.append(prediction.model_copy(update={"spec_digest": digest}))
             log.flush()
-        try:
+        with writing(path):
             save_program(program, path, cell.program, cell.dataset.language)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {path}: {error.strerror}; the same command continues") from error
 
 
 def _key(fields: Mapping[str, Any]) -> str:

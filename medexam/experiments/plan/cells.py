@@ -53,14 +53,12 @@ class PlannedCell:
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
     log_bytes: int = 0
     """Size of the folder's log when these were found in it."""
-    answerer: Answerer | None = None
-    """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
-    further: Mapping[str, Answerer] = field(default_factory=dict)
-    """The further models that were admitted, by name; empty until they are known."""
+    answerers: Mapping[str | None, Answerer] = field(default_factory=dict)
+    """Those of its `models` that were admitted to the folder."""
     lender: RunFolder | None = None
     """Another run of the same digest, which has answers to `lent`; None: all that is not answered is asked."""
-    lent: tuple[Any, ...] = ()
-    """Questions that are not pending, because their answers are taken from that run."""
+    lent: frozenset[str] = frozenset()
+    """Keys of questions that are not pending, because their answers are taken from that run."""
     description: str = ""
     """The experiment's."""
     fresh: bool = False
@@ -76,7 +74,7 @@ class PlannedCell:
     @cached_property
     def owner(self) -> dict[str, Any]:
         """Whose predictions its answers are."""
-        return {"program": self.cell.program.label, "spec_digest": self.spec_digest}
+        return {"program": self.cell.program.label, "spec_digest": self.spec_digest, "answerers": self.answerers}
 
     @property
     def label(self) -> str:
@@ -139,7 +137,7 @@ class PlannedCell:
             answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
             log_bytes=log_bytes,
             lender=None,
-            lent=(),
+            lent=frozenset(),
         )
 
     @property
@@ -168,8 +166,8 @@ class PlannedCell:
             with suppress(RunFolderError):
                 answered = keys & _read_model_answers(folder, None)[1] if folder.name != self.run_id else set()
                 lender, lent = (folder, answered) if len(answered) > len(lent) else (lender, lent)
-        parts = [tuple(one for one in self.pending if (one.key in lent) == is_lent) for is_lent in (True, False)]
-        return replace(self, lender=lender, lent=parts[0], pending=parts[1])
+        pending = tuple(question for question in self.pending if question.key not in lent)
+        return replace(self, lender=lender, lent=frozenset(lent), pending=pending)
 
     def take_lent(self, identity: ModelIdentity | None) -> Self:
         """Write the lent answers into its folder, which must be locked, and return the cell without a lender.
@@ -180,18 +178,17 @@ class PlannedCell:
         if (lender := self.lender) is None:
             return self
         model, answered = _read_model_answers(lender, identity)
-        answerer, copied = self.answerer, answered & {question.key for question in self.lent}
-        if model is not None and answerer is None:
+        answerer, copied = self.answerers.get(None), answered & self.lent
+        if model and not answerer:
             # A folder of another model takes nothing.
             with suppress(RunFolderError):
                 answerer = admit(self.folder, model, answers=self.answered)
         if copied and answerer:
             self.begin()
-            stored = lender.read_predictions(copied)
             with self.folder.appending() as log:
-                for one in self.lent:
-                    if one.key in copied:
-                        log.append(stored[one.key].model_copy(update={"answered_by": answerer.print}))
+                for key, prediction in lender.read_predictions().items():
+                    if key in copied:
+                        log.append(prediction.model_copy(update={"answered_by": answerer.print}))
             if not (self.folder.path / ENVIRONMENT).exists():
                 engine = {name: lender.read_environment().get(name) for name in ("engine", "prices")}
                 environment = build_environment(self.models, {}, {}, describe_environment())
@@ -219,7 +216,7 @@ class PlannedCell:
         if isinstance(self.pending, StoredItems):
             return self
         questions = list(self.pending)
-        if (retrieval := self.retrieval) is not None:
+        if retrieval := self.retrieval:
             retrieval.fill(questions, progress)
             # Prompts of the same first passages open alike, and a server that remembers prompts reads that once.
             questions.sort(key=lambda question: [hit.passage.id for hit in retrieval.find(question)])
@@ -235,7 +232,7 @@ class PlannedCell:
         """
         before = self.folder.read_record() if self.folder.exists() else None
         keepers = [model.engine for model in self.models.values() if model.ask_engine("works_in_folder")]
-        if not self.keeps_items and (keepers or (before is not None and before.keeps_items)):
+        if not self.keeps_items and (keepers or (before and before.keeps_items)):
             reason = f"engine {keepers[0]} keeps them in its folder" if keepers else "it holds them already"
             raise RunFolderError(
                 f"run {self.run_id} cannot go without its questions, because {reason}: leave --without-items out, or "

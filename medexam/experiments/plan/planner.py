@@ -65,20 +65,20 @@ def plan_experiment(
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
-    parts: dict[tuple[str, DatasetSpec], PlannedCell] = {}
+    parts: dict[tuple[str, DatasetSpec, str], PlannedCell] = {}
     for item in map(sources.prepare, cells):
-        # One run of an experiment differs from another in its digest or in the questions that are selected.
-        parts.setdefault((item.spec_digest, item.cell.dataset), item)
+        # One run of an experiment differs from another in its digest, in what is selected, or in how replies are read.
+        parts.setdefault((item.spec_digest, item.cell.dataset, item.cell.program.read_as), item)
     described = {"description": experiment.description, "fresh": fresh, "keeps_items": keeps_items}
-    planned, repeats, alike = list[PlannedCell](), list[PlannedCell](), Counter(key for key, _ in parts)
+    planned, repeats, alike = list[PlannedCell](), list[PlannedCell](), Counter(key for key, *_ in parts)
     for item in parts.values():
         cell, dataset = item.cell, item.cell.dataset
         words = [cell.name, *([cell.model.label] if item.asks_model else []), cell.program.label, dataset.language]
         if alike[item.spec_digest] > 1:
-            # Each selection keeps a folder of its own.
-            whole = dataset.whole.model_dump(mode="json")
-            selected = {name: value for name, value in dataset.model_dump(mode="json").items() if value != whole[name]}
-            words[0] = " ".join([cell.name, *(f"{name} {value}" for name, value in selected.items())])
+            # A folder holds one selection, read in one way.
+            whole = dataset.whole.model_dump(mode="json") | {"reading": "strict"}
+            asked = dataset.model_dump(mode="json") | {"reading": cell.program.read_as}
+            words[0] += "".join(f" {name} {value}" for name, value in asked.items() if value != whole[name])
         words += [dataset.alter.label] if dataset.alter else []
         folder = RunFolder.last_or_new(words, item.spec_digest, runs_dir, fresh=fresh)
         planned.append(_begin(item, folder, described).with_lender())

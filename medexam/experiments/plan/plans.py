@@ -136,7 +136,7 @@ class Plan(Displayed):
                 counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
                 blocks.append(f"Calls of {run.label}: {counts}.")
         requests = map(_missing_key, _find_billed(self.runs))
-        blocks += [f"{request}." for request in requests if request is not None]
+        blocks += [f"{request}." for request in filter(None, requests)]
         blocks += filter(None, map(_describe_unknown, _find_billed(self.runs)))
         # The others stand on stderr, as before a run.
         blocks += [f"Warning: {one}" for run, entry in pairs for one in entry["warnings"] if one not in run.warnings]

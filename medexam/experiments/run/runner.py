@@ -28,7 +28,6 @@ from medexam.experiments.store.environment import (
 from medexam.experiments.store.items import release_memory
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.process import gc_seldom, quiet_dspy
 from medexam.programs.base import build_lm, in_bulk
@@ -60,12 +59,12 @@ class Executor:
         """Return the cell with its models, which are prepared, if they may answer in its folder, of which `answers` are
         there; raises as `admit` does.
         """
-        models: dict[Any, Answerer] = {}
+        answerers = dict(planned.answerers)
         for name in planned.models:
-            if (info := self.info(planned, name)) is not None:
+            if info := self.info(planned, name):
                 file = f"models.{name}.json" if name else MODELS
-                models[name] = admit(planned.folder, info.identity, answers=answers, file=file)
-        return replace(planned, answerer=models.pop(None, planned.answerer), further=models)
+                answerers[name] = admit(planned.folder, info.identity, answers=answers, file=file)
+        return replace(planned, answerers=answerers)
 
     def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
@@ -169,7 +168,7 @@ class Runner:
             planned = planned.updated()
         if planned.lender is None:
             planned = planned.with_lender()
-            if (line := planned.lent_note) is not None:
+            if line := planned.lent_note:
                 print_notice(line)
         if not planned.pending:
             # Nobody need be reached, unless another model gave the folder's answers than those that are lent.
@@ -228,10 +227,11 @@ class Runner:
         start, questions = time.monotonic(), self.spending.questions
         try:
             await self._executor.ask(planned, self._observer, self.spending)
-            changes = [] if planned.answerer is None else await self._executor.find_changes(planned)
+            answerer = planned.answerers.get(None)
+            changes = await self._executor.find_changes(planned) if answerer else []
             answers = planned.updated().answered - planned.answered if changes else 0
-            if answers > 0 and planned.answerer is not None:
-                note_doubt(planned.folder, planned.answerer, answers, changes)
+            if answers > 0 and answerer:
+                note_doubt(planned.folder, answerer, answers, changes)
                 print_notice(
                     f"warning: {planned.run_id}: another model answers now than at the start ({'; '.join(changes)}), "
                     f"and it may have given {answers:,} of the answers; the run is not ranked: ask again with --fresh"
@@ -249,7 +249,7 @@ class Runner:
         infos = {name: self._executor.info(planned, name) for name in planned.models}
         self._machine = self._machine or await asyncio.to_thread(describe_environment)
         environment = build_environment(planned.models, infos, before, self._machine, seconds, questions)
-        if planned.asks_model and self._executor.description is not None:
+        if planned.asks_model and self._executor.description:
             environment["executor"] = self._executor.description
         planned.folder.write_json(ENVIRONMENT, environment)
         return environment

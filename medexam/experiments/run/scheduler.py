@@ -51,16 +51,15 @@ async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Excep
     """Ask one question in a task of its own; return its prediction, what made it fail (None if it did not), and tokens
     thrown away.
     """
-    start, program, owner = time.monotonic(), planned.program, planned.owner
+    start, program = time.monotonic(), planned.program
     DISCARDED.set(discarded := [0, 0])
     with kept_calls() as calls:
         try:
             output = await program.acall(question=question)
         except (LMError, ProgramFaultError) as error:
-            failure = build_failure(question, error, calls.all(), answerer=planned.answerer, **owner)
-            return failure, error, discarded
-    details = {**owner, "latency_s": time.monotonic() - start, "answerer": planned.answerer, "further": planned.further}
-    prediction = build_prediction(question, output, calls.all(), **details)
+            return build_failure(question, error, calls.all(), **planned.owner), error, discarded
+    latency_s = time.monotonic() - start
+    prediction = build_prediction(question, output, calls.all(), latency_s=latency_s, **planned.owner)
     return await read_both(program, question, prediction), None, discarded
 
 
@@ -125,7 +124,7 @@ class Scheduler:
 
     def _begin(self) -> None:
         """Begin as many questions as may be in flight now, some in this turn and the rest in the next ones."""
-        if self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted is not None:
+        if self._failed_in_a_row >= _GIVE_UP_AFTER or self._spending.exhausted:
             return
         room = int(min(self._concurrency(), self._spending.room)) - len(self.tasks)
         questions = [*islice(self._waiting, max(0, min(room, _BEGUN_AT_ONCE)))]

@@ -26,7 +26,7 @@ from pydantic_core import to_json
 
 from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
-from medexam.experiments.store.logs import json_bytes
+from medexam.experiments.store.logs import json_bytes, writing
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import first_line, open_parquet, parquet_rows, whole_file, write_whole
 from medexam.kept import keep
@@ -234,15 +234,12 @@ def write_table(path: Path, rows: Iterator[Mapping[str, Any]], schema: "pa.Schem
     import pyarrow.parquet as pq
 
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    try:
-        with whole_file(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            while batch := list(islice(rows, _ROWS)):
-                content = b"\n".join(map(json_bytes, batch))
-                reading = pj.ReadOptions(use_threads=False, block_size=len(content) + 1)
-                writer.write_table(pj.read_json(pa.BufferReader(content), reading, options))
-        pa.default_memory_pool().release_unused()
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error.strerror or error}") from None
+    with writing(path), whole_file(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        while batch := list(islice(rows, _ROWS)):
+            content = b"\n".join(map(json_bytes, batch))
+            reading = pj.ReadOptions(use_threads=False, block_size=len(content) + 1)
+            writer.write_table(pj.read_json(pa.BufferReader(content), reading, options))
+    pa.default_memory_pool().release_unused()
 
 
 def _types_of(kind: Any) -> "dict[str, pa.DataType]":

@@ -12,7 +12,7 @@ import json
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -41,6 +41,18 @@ def json_bytes(value: Any, **settings: Any) -> bytes:
         return to_json(value, **settings)
     except PydanticSerializationError:
         return to_json(writable(value), **settings)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise `RunFolderError` where the system refuses to write `path` in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path}: {error.strerror or error}; what is there is kept: make room or make it writable, or "
+            "choose another place by --runs-dir or MEDEXAM_RUNS, and run the same command again"
+        ) from None
 
 
 def parse_lines(
@@ -183,12 +195,10 @@ class PredictionLog:
         self._prompts, self._turns = turns.path, list[bytes]()
         self._stored, self._seen = set(turns), set[str]()
         """Turns that lie beside the log, and turns that a line has whole."""
-        try:
+        with writing(path):
             for each in (path, self._prompts):
                 cut_torn_line(each)
             self._stream = path.open("ab")
-        except OSError as error:
-            raise RunFolderError(f"cannot write {path}: {error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -236,19 +246,14 @@ class PredictionLog:
                 f"{count_of(len(self._lines), 'answer')} of now cannot be kept; put it back where it was, and run the "
                 "same command again"
             )
-        try:
+        with writing(self._path):
             if self._turns:
                 # Lines refer to turns, which are there first.
                 with self._prompts.open("ab") as stream:
                     _append_whole(stream.fileno(), b"".join(self._turns))
                 self._turns.clear()
             _append_whole(self._stream.fileno(), b"".join(self._lines))
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write {self._path}: {error.strerror}; the answers so far are kept: make room, and run the "
-                "same command again"
-            ) from None
-        self._lines.clear()
+            self._lines.clear()
 
 
 def _append_whole(descriptor: int, batch: bytes) -> None:

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.logs import PredictionLog, StoredPredictions, json_bytes, scan_predictions
+from medexam.experiments.store.logs import PredictionLog, StoredPredictions, json_bytes, scan_predictions, writing
 from medexam.files import UnreadableError, read_json, write_whole
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
@@ -98,13 +98,8 @@ class WorkFolder:
 
     def create(self) -> None:
         """Make the folder; raises `RunFolderError` where that is not possible."""
-        try:
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write {self.kind}s to {self.path.parent}: {error.strerror or error}; choose another place by "
-                "--runs-dir or MEDEXAM_RUNS"
-            ) from None
 
     @contextmanager
     def locked(self, part: int | str | None = None) -> Iterator[None]:
@@ -114,18 +109,17 @@ class WorkFolder:
         `RunFolderError` where the folder cannot be written.
         """
         name, what = (".lock", "") if part is None else (f"{SHARDS}/{part}.lock", f"part {part} of ")
-        try:
+        with writing(self.path):
             # A user who may write in the folder may continue the run.
             lock = FileLock(self.path / name, mode=self.path.stat().st_mode & 0o666)
-            # Not waited for long: the other process may run for hours, and its answers would be asked again.
-            lock.acquire(timeout=0 if part is None else _LAST_WRITE_S)
-        except Timeout:
-            raise RunBusyError(
-                f"{what}{self.kind} {self.name} is being written by another process; wait for it, or start another "
-                "with --fresh"
-            ) from None
-        except OSError as error:
-            raise RunFolderError(f"cannot write {self.path}: {error.strerror}; make it writable") from None
+            try:
+                # Not waited for long: the other process may run for hours, and its answers would be asked again.
+                lock.acquire(timeout=0 if part is None else _LAST_WRITE_S)
+            except Timeout:
+                raise RunBusyError(
+                    f"{what}{self.kind} {self.name} is being written by another process; wait for it, or start another "
+                    "with --fresh"
+                ) from None
         with lock:
             yield
 
@@ -148,11 +142,8 @@ class WorkFolder:
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole or not at all."""
-        target = self.path / name
-        try:
-            write_whole(target, content)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {target}: {error.strerror or error}") from None
+        with writing(self.path / name):
+            write_whole(self.path / name, content)
 
 
 @dataclass(frozen=True, kw_only=True)
