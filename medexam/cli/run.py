@@ -209,7 +209,7 @@ def _plan(specs: list[str], settings: PlanSettings, **how: Any) -> "Plan":
     changes = read_flags(flags) | parse_overrides([*price, *(settings.overrides or [])])
     changes |= {} if settings.limit is None else {"dataset.limit": settings.limit}
     planned = plan_spec(specs, changes, runs_dir=settings.runs_dir, **how)
-    if (excess := planned.describe_excess(settings.max_cost)) is not None:
+    if excess := planned.describe_excess(settings.max_cost):
         print_notice(f"warning: {excess}")
     if settings.save is not None and len(planned.documents) > 1:
         raise SpecError("--save writes one spec: give one SPEC, or leave --save out")

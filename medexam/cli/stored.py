@@ -24,16 +24,19 @@ def list_runs(runs_dir: RunsDirOption = RUNS, as_json: JsonOption = False) -> No
         medexam list
     """
     from medexam.experiments.compare.noise import describe_unequal
-    from medexam.experiments.report.current import current_run, fresh_run
+    from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import Terminal, print_blocks
-    from medexam.experiments.store.run_folder import runs_inside, split_id
+    from medexam.experiments.store.run_folder import METRICS, runs_inside, split_id
+    from medexam.experiments.store.stored_run import stored_run
     from medexam.tables import NONE, Table, percent
 
     records, documents, rows = [], list[dict[str, Any]](), []
     for folder in runs_inside(runs_dir):
         name, digest = split_id(folder.name)
         try:
-            run = fresh_run(folder) or current_run(folder, print_notice)
+            # A run without scores is still asked, or was killed before its end.
+            has_scores = (folder.path / METRICS).exists() and not folder.shard_logs
+            run = stored_run(folder) if has_scores else current_run(folder, print_notice)
             documents += [run.document()] * as_json
         except (RunFolderError, DatasetError, EngineError) as error:
             print_notice(f"warning: {folder.name} cannot be read: {error}")

@@ -87,6 +87,8 @@ def plan_spec(
 ) -> Plan:
     """Plan what running a spec or several of them under `overrides` would do, as `plan_experiment` does under the
     `settings`, and tell its notes; a run that two of them plan is in it once.
+
+    Unless it `only_look`s, raises what `Plan.check_ready` does.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     if not (documents := [_read_spec(source) for source in sources]):
@@ -102,6 +104,8 @@ def plan_spec(
                 "spec: give each another name"
             )
     plan = replace(plans[0], name=", ".join(plan.name for plan in plans), runs=(*runs.values(),), documents=documents)
+    if not settings.get("only_look"):
+        plan.check_ready()
     for line in plan.notes:
         print_notice(line)
     return plan

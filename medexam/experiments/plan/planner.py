@@ -153,7 +153,7 @@ def name_model(model: ModelSpec, *, only_look: bool) -> ModelSpec:
     from medexam.serve.launch.profile import with_profile
 
     model = with_profile(model)
-    if model.path is not None:
+    if model.path:
         # A run is resumed from any folder.
         model = model.model_copy(update={"path": model.path.expanduser().absolute()})
     try:

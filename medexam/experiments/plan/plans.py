@@ -225,14 +225,14 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
         return [], []
     with planned.retrieval.marked([question]) if planned.retrieval else nullcontext():
         calls, _, fault = background_loop().run(look(planned.program, question))
-    if not calls and fault is not None:
+    if not calls and fault:
         message = " ".join(str(fault).split())
         reason = message if fault.kind in message else f"{fault.kind}: {message}"
         return [], [f"program {planned.cell.program.label} fails the first question before it asks: {reason}"]
     if not calls:
         return [], []
     messages = [dict(message) for message in calls[0].messages] or [{"role": "user", "content": calls[0].prompt or ""}]
-    if isinstance(question, Question) and question.picture is not None:
+    if isinstance(question, Question) and question.picture:
         last = next(message for message in reversed(messages) if message["role"] == "user")
         kind, _, data = question.picture.removeprefix("data:").partition(";base64,")
         last["content"] = f"[picture: {kind}, {len(data) * 3 // 4 / 1000:.1f} kB]\n\n{last['content']}"

@@ -202,7 +202,7 @@ def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
     step = part.step
     try:
         words = step.read_words(language)
-        if step.cite is not None:
+        if step.cite:
             words["cite"] = describe_words(step.cite, language)
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None

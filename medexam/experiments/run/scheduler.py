@@ -119,7 +119,7 @@ class Scheduler:
             for task in [*self.tasks]:  # that ended in this very turn
                 self._note_end(task)
             self._log.flush()
-        if self._fault is not None:
+        if self._fault:
             raise self._fault
 
     def _begin(self) -> None:
