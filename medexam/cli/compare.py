@@ -12,10 +12,11 @@ from medexam.cli.options import (
     JsonOption,
     LatexOption,
     MarkdownOption,
+    RescoreOption,
     RunsDirOption,
     settings_as_flags,
 )
-from medexam.cli.output import print_result
+from medexam.cli.output import print_result, read_current
 from medexam.plugins import load_added
 from medexam.text import print_notice
 
@@ -74,6 +75,7 @@ def compare(
     markdown: MarkdownOption = None,
     latex: LatexOption = None,
     runs_dir: RunsDirOption = RUNS,
+    rescore: RescoreOption = False,
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored, without a model.
 
@@ -87,6 +89,8 @@ def compare(
     margin = None if fail_if is None else parse_gate(fail_if)
     finders = find_further(**vars(sections))
     folders = find_compared(runs or [runs_dir], runs_dir, baseline)
+    if rescore:
+        read_current(folders, rescore=True)
     comparison = compare_runs(tuple(folders), tuple(finders), reading)
     print_result(comparison, as_json=as_json, markdown=markdown, latex=latex)
     for warning in dict.fromkeys(warning for run in comparison.runs for warning in run.warnings):

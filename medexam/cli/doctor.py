@@ -48,7 +48,7 @@ def doctor(
 
     places = endpoints or []
     if not places and not local_registry().read():
-        if model is not None or api_key_env is not None:
+        if model or api_key_env:
             raise SpecError("--model, --api-key-env: no server is named or registered on this machine: name one")
         _examine_machine(as_json=as_json)
         return
@@ -62,7 +62,7 @@ def doctor(
         servers = [one.flatten() for one in diagnoses if one.place.startswith("http")]
         models = [one.flatten() for one in diagnoses if not one.place.startswith("http")]
         print_json({"endpoints": servers, "models": models, "advice": lines})
-    elif len(faults) < len(diagnoses) or any(one.record is not None for one in diagnoses):
+    elif len(faults) < len(diagnoses) or any(one.record for one in diagnoses):
         _print(diagnoses, lines)
     if len(faults) == len(diagnoses):
         raise (EndpointSilentError if faults[0].silent else EngineError)(faults[0].fault or "")

@@ -101,7 +101,7 @@ def report(
         choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
         raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
     own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
-    if layout is not None and (names := [name for name, value in own.items() if value]):
+    if layout and (names := [name for name, value in own.items() if value]):
         raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
     folders = find_runs([*filter(None, [baseline]), *(runs or [runs_dir])], runs_dir)
     with reads_kept():

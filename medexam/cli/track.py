@@ -75,7 +75,7 @@ def ui(
         medexam ui
         medexam ui --port 5001
     """
-    if tracking_uri is not None and runs_dir is not None:
+    if tracking_uri and runs_dir:
         raise SpecError("--runs-dir: --tracking-uri names another store: leave out one of the two")
     from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import default_tracking_uri, own_tracking_uri, serve_ui
