@@ -103,7 +103,7 @@ def test_another_model_or_translation_does_not_go_on(translate, script) -> None:
         refused = translate(*two, limit=4, code=2)
         script(tables[role], role)
         assert "its 2 answers are of scripted" in refused.err
-        assert refused.err.splitlines()[-1].endswith("with --out DIR")
+        assert refused.err.splitlines()[-1].endswith("or in another folder")
         assert {reply["answered_by"] for reply in found.replies} == answerers
     refused = translate(*two, "--to", "gl", "--out", found.folder, limit=2, code=2)
     assert "holds another translation (it differs in target)" in refused.err
