@@ -166,7 +166,8 @@ class Capabilities(FrozenModel):
         place = f"{self.endpoint} ({self.server_version or 'unknown version'})"
         place = f"provider {self.provider}" if self.provider else place
         if needs.chat and not self.chat:
-            raise EngineError(f"{place} serves {no_template(self.model)}")
+            reason = f"; the server says: {words}" if (words := self.refusals.get("dialogues")) else ""
+            raise EngineError(f"{place} serves {no_template(self.model)}{reason}")
         if needs.pictures and not self.sees:
             raise EngineError(f"{place} serves {no_sight(self.model)}")
         if needs.plain and not self.completes:

@@ -189,7 +189,7 @@ class _Probe:
             *self._fixed(),
         )
         behaviour, completes = shown
-        chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)]))
+        chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)], "dialogues"))
         if not cards and not chat and behaviour is None:
             raise self._no_server("no models")
         forms = await find_native_forms(self.chat) if tools else None
@@ -373,9 +373,9 @@ class _Probe:
         """
 
         async def takes(fields: dict[str, int | float]) -> bool:
-            body: dict[str, Any] = {"temperature": 1.0, "seed": 23, "max_tokens": 1, **fields}
+            body: dict[str, Any] = {"temperature": 1.0, "seed": 23, "max_tokens": HOSTED_TOKENS, **fields}
             if completes:
-                return bool(await self._complete(_PROMPT, **body))
+                return bool(await self._complete(_PROMPT, **body | {"max_tokens": 1}))
             return bool((await self.chat({"messages": [_user("Hello")], **body})).get("choices"))
 
         candidates = {name: values for name, values in NEUTRAL.items() if not (vllm and name == "repeat_penalty")}
@@ -408,10 +408,10 @@ class _Probe:
 
         return dialogue(), behaviour()
 
-    async def _accepts(self, messages: list[ChatMessage]) -> bool:
+    async def _accepts(self, messages: list[ChatMessage], feature: str = "") -> bool:
         if ids := await self.ids({"messages": messages}):
             return _SYSTEM in await self._text(ids)
-        return "choices" in await self.chat({"messages": messages, "max_tokens": 1})
+        return "choices" in await self.chat({"messages": messages, "max_tokens": HOSTED_TOKENS}, feature)
 
     async def _keeps_system(self) -> bool:
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]

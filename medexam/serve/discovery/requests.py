@@ -20,6 +20,7 @@ LOADING = (502, 503, 504)
 _TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
 """Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
 HOSTED_TOKENS = 16
+"""The fewest tokens of a reply that every server takes as a limit."""
 DIALOGUE: list[ChatMessage] = [
     {"role": "user", "content": " Name a bone.\n"},
     {"role": "assistant", "content": "Fémur: 1"},
