@@ -102,7 +102,8 @@ class Spec(FrozenModel):
         return self
 
     def _holds(self, name: str, target: Any) -> bool:
-        return holds(getattr(self, name), target, type(self).model_fields[name].get_default(call_default_factory=True))
+        field = type(self).model_fields.get(name)
+        return holds(getattr(self, name), target, field and field.get_default(call_default_factory=True))
 
 
 def holds(value: Any, target: Any, default: Any = None) -> bool:

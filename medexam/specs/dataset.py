@@ -23,8 +23,6 @@ from medexam.specs.base import ALTERATIONS, BENCHMARKS, PlacedError, Spec, find_
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
 from medexam.text import nearest
 
-AnswerAs = Literal["letter", "number", "text", "one_hot"]
-"""What a right answer is written as."""
 NOT_READ = ""
 """Where a column would be named: the field is read from none, also if a column has its name; `null` in a file."""
 _OPEN = {"stem", "answer", "answer_as", "numbering", "several", "marks", "choices", "leave_out", "as_above"}
@@ -54,7 +52,7 @@ class ColumnsSpec(Spec):
     """Options in an order drawn from their texts, so that the right one does not always come first."""
     answer: str | tuple[str, ...] | None = None
     """The right answer, or several, of which any is right; or a column for each option: 1 where it is right, else 0."""
-    answer_as: AnswerAs | None = None
+    answer_as: Literal["letter", "number", "text", "one_hot"] | None = None
     """How the right answer is written, `ACD` being three letters; None: the one way that fits all rows."""
     numbering: Literal["zero", "one"] | None = None
     """The number of the first option; None: read from the rows, and an error if they do not show it."""
@@ -145,7 +143,6 @@ STORED = "stored"
 """The context in which a stored run is read: the package that brought its data set may be gone."""
 EXAMPLES = "examples"
 """The kind of the `dspy.Example`s of a `medexam.Evaluate`, which its run folder holds."""
-Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
 _OWN = ("hub", "columns", "answers", "skip_bad", "published")
@@ -239,7 +236,7 @@ class DatasetSpec(PartSpec):
     """Whether the explanation stands before the question, where a data set has it, or `columns.explanation`."""
     alter: Alteration | None = None
     """What alters the questions, by its name or with its settings; None: nothing does."""
-    variants: tuple[Variant, ...] | None = None
+    variants: tuple[Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"], ...] | None = None
     """Of explained exams: what is shown of Case, Question, Possible answers and Explanation; None: all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
@@ -284,11 +281,8 @@ class DatasetSpec(PartSpec):
             if field not in fields and getattr(self, field) != type(self).model_fields[field].default:
                 whose = "questions of your own: set kind too, or" if field in _OWN else "other data sets:"
                 raise ValueError(f"{self.kind or self.name} has no {field}, which belongs to {whose} leave it out")
-        if self.kind is None:
-            if unknown := [name for name in self.disciplines or () if name not in {*Discipline}]:
-                raise ValueError(f"disciplines: {', '.join(unknown)}: the disciplines are {', '.join(Discipline)}")
-        elif self.path is None and self.hub is None:
-            raise ValueError(f"kind {self.kind} needs path, the file with your questions, or hub")
+        if self.kind is None and (unknown := [name for name in self.disciplines or () if name not in {*Discipline}]):
+            raise ValueError(f"disciplines: {', '.join(unknown)}: the disciplines are {', '.join(Discipline)}")
         return self
 
     @model_serializer(mode="wrap")

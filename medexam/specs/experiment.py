@@ -9,10 +9,8 @@ from medexam.specs.base import NAME, OPTIMIZERS, OWN_METRICS, PlacedError, Spec,
 from medexam.specs.dataset import DatasetSpec, PartSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.programs.kinds import KINDS, AnyProgram
-from medexam.specs.programs.needs import Metric, OptimizerKind
+from medexam.specs.programs.needs import Metric, OptimizerKind, PositiveInt
 from medexam.specs.programs.words import WORDS
-
-Count = Annotated[int, Field(ge=1)]
 
 
 class OptimizerSpec(Spec):
@@ -33,13 +31,13 @@ class OptimizerSpec(Spec):
     """What candidates are chosen by: the share of right answers; `exam_score`, by `dataset.scoring`, else a third off
     for a wrong one; `log_probability`, the mean of the right option among the options, in nats, where answers are
     guided; or a function `./file.py:name`, as in `metrics`; it may return a mapping with `score` and `feedback`."""
-    demos: Count = 3
+    demos: PositiveInt = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8
     """Programs that are tried, the one as written included; for `copro` the instructions that are tried in a round."""
-    rounds: Count = 2
+    rounds: PositiveInt = 2
     """`copro`: how often instructions are proposed anew from those tried before."""
-    attempts: Count = 24
+    attempts: PositiveInt = 24
     """Training questions that a candidate may try for demonstrations of its own."""
     seed: int = 0
     """Chooses demonstrations and the order of what is tried."""
@@ -47,9 +45,9 @@ class OptimizerSpec(Spec):
     """`knn`: what measures nearness, as `retriever.encoder`."""
     prompt_model: ModelSpec | None = None
     """`mipro`, `gepa`, `copro` and classes: the model that writes instructions; None is the model that answers."""
-    max_calls: Count | None = None
+    max_calls: PositiveInt | None = None
     """Calls of the models, at most; None sets no limit."""
-    max_tokens: Count | None = None
+    max_tokens: PositiveInt | None = None
     """Tokens read and written by the models, at most; None sets no limit."""
 
     @property
@@ -68,10 +66,6 @@ class OptimizerSpec(Spec):
         return 2 if self.is_class or self.kind in ("labeled", "knn", "bootstrap") else self.candidates
 
 
-ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
-ExperimentName = Annotated[str, StringConstraints(pattern=NAME)]
-
-
 def is_entry(entry: str, name: str) -> bool:
     """Return whether the scores called `entry` are of the metric that a spec names so, or of one entry of its
     mapping.
@@ -82,11 +76,13 @@ def is_entry(entry: str, name: str) -> bool:
 class CellSpec(Spec):
     """One run: a data set, a model and a program, nothing left to vary."""
 
-    name: ExperimentName
+    name: Annotated[str, StringConstraints(pattern=NAME)]
     """The experiment's name; runs and the MLflow experiment carry it."""
     dataset: DatasetSpec = DatasetSpec()
     model: ModelSpec = ModelSpec()
-    models: dict[ModelName, ModelSpec] = Field(default_factory=dict)
+    models: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")], ModelSpec] = Field(
+        default_factory=dict
+    )
     """Further models by name, which steps of a program ask by `model`."""
     program: AnyProgram = KINDS["zero_shot"](kind="zero_shot")
     metrics: tuple[Annotated[str, part_of(OWN_METRICS)], ...] = ()

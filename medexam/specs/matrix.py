@@ -69,9 +69,11 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     axes = tree.pop("matrix", None) or {}
     if any(path.split(".")[0] == "matrix" for path in overrides):
         raise SpecError("--set matrix: give the key itself a list, such as --set dataset.language=[en, es]")
-    if not isinstance(axes, Mapping):
+    cells = axes.get(CELLS, []) if isinstance(axes, Mapping) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, Mapping) and cell for cell in cells):
         raise SpecError(
-            f"{find_source(document, 'matrix')}matrix: expected a mapping of dotted keys to lists, found {axes!r}"
+            f"{find_source(document, 'matrix')}matrix: expected a mapping of dotted keys to lists, of which {CELLS} "
+            f"holds mappings of dotted keys to values, found {axes!r}"
         )
     axes = {path: _spell_out(path, value) for path, value in axes.items()}
     # A list instead of a whole part is none, and is refused as it was written.
@@ -181,15 +183,10 @@ def _spell_out(path: str, value: Any) -> Any:
 
 
 def _paths(axes: Mapping[str, Any]) -> set[str]:
-    cells = axes.get(CELLS, [])
-    if not isinstance(cells, list):
-        raise SpecError(f"matrix.{CELLS}: expected a list of mappings, found {cells!r}")
-    return {*axes} - {CELLS} | {path for cell in cells for path in _changes(CELLS, cell)}
+    return {*axes} - {CELLS} | {path for cell in axes.get(CELLS, []) for path in cell}
 
 
 def _changes(axis: str, value: Any) -> Tree:
     if axis != CELLS:
         return {axis: value}
-    if not isinstance(value, Mapping) or not value:
-        raise SpecError(f"matrix.{CELLS}: expected a mapping of dotted keys to values, found {value!r}")
     return {path: _spell_out(path, setting) for path, setting in value.items()}

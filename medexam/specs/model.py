@@ -21,9 +21,6 @@ EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry."""
 _ADDRESSES = ("http://", "https://")
-DType = Literal["auto", "float32", "bfloat16", "float16"]
-Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
-ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "seed", "reasoning_effort", "thinking")
 """The fields that say how a model is sampled; the others say which one it is and how it is reached."""
 _HTTP = ("vllm", "litellm", "added")
@@ -70,7 +67,7 @@ class ModelSpec(Spec):
     """Name of the environment variable that holds the key; None: the registry's or provider's usual one, or no key."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
-    dtype: DType = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """embedded: the weights' type; `auto` is bfloat16 if the device multiplies it, else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
@@ -91,9 +88,9 @@ class ModelSpec(Spec):
     """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
     """Seed of the sampling; without effect at temperature 0. None sends none."""
-    reasoning_effort: ReasoningEffort | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
-    thinking: Thinking | None = None
+    thinking: Literal["on", "off"] | Annotated[int, Field(ge=1)] | None = None
     """`on` or `off`, or how many tokens of a reply may be thinking, not when embedded; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """vllm, litellm: further fields of each request; no API key, and no field that the spec or a program sets."""

@@ -43,10 +43,6 @@ class RetrieverSpec(Spec):
 
     @model_validator(mode="after")
     def _settings_fit(self) -> Self:
-        others = self.model_dump(include={"index", "encoder", "revision", "language", "rerank"}, exclude_defaults=True)
-        if others and self.is_own:
-            names = ", ".join(sorted(others))
-            raise ValueError(f"{names}: a retriever of your own takes only args and corpus: leave it out")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise ValueError(f"chunk_overlap is {self.chunk_overlap}: give chunk_tokens, and a smaller overlap")
         return self

@@ -18,8 +18,8 @@ parameters:
   asker: {type: [plain, kind], default: plain, help: Who decides.}
   note: {type: text, default: null, help: What the decider is told.}
 steps:
-  - {ask: "question, options -> draft: int", answer_format: guided}
-  - {repeat: $looks, do: [{ask: "question, options, draft -> better: int", answer_format: guided}]}
+  - {ask: "question, options -> answer: int", as: draft, answer_format: guided}
+  - {repeat: $looks, do: [{ask: "question, options, draft -> answer: int", as: better, answer_format: guided}]}
   - {only: {asker: plain}, ask: "question, options, better -> answer: int", words: zero_shot}
   - {only: {asker: kind}, ask: "question, options -> answer: int", instructions: $note}
 """

@@ -32,7 +32,6 @@ from medexam.questions import AnySet
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 from medexam.specs.programs.needs import NO_NEEDS
-from medexam.specs.programs.steps import find_unread
 from medexam.text import print_notice
 
 
@@ -103,16 +102,8 @@ class PlannedCell:
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the results should know; usually empty."""
         flow = self.cell.program.flow
-        unread = (
-            []
-            if flow is None
-            else [
-                f"program.{place}: no step reads {names}: read it, or leave the step out"
-                for place, names in find_unread(flow.steps)
-            ]
-        )
         found = () if self.retrieval is None else self.retrieval.warnings
-        return (*self.question_set.notes, *found, *unread)
+        return (*self.question_set.notes, *found, *(() if flow is None else flow.warnings))
 
     @property
     def benchmark(self) -> Benchmark[Any, Any]:

@@ -58,6 +58,7 @@ from medexam.specs.programs.programs import FlowSpec, ModuleSpec, OwnSpec, Progr
 from medexam.specs.programs.steps import Step
 from medexam.specs.programs.words import TAKES, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
+from medexam.text import nearest
 
 Tree = dict[str, Any]
 _FILES = sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml"))
@@ -97,16 +98,17 @@ class _Parameter(Spec):
     most: int | None = None
 
 
-class _StepFile(Spec):
+class _File(Spec):
     help: str
     parameters: dict[str, _Parameter] = Field(default={})
+
+
+class _StepFile(_File):
     asks: Annotated[str, _one_of((*TAKES, "module"))]
     steps: list[Any]
 
 
-class _CodeFile(Spec):
-    help: str
-    parameters: dict[str, _Parameter] = Field(default={})
+class _CodeFile(_File):
     calls: str
     answers: Any = None
     label: str = ""
@@ -191,7 +193,7 @@ def _looks_up(step: Mapping[str, Any]) -> bool:
 
 
 def _writes_answer(step: Mapping[str, Any]) -> bool:
-    return "answer" in str(step.get("ask", "")).partition("->")[2]
+    return not {"as", "add"} & step.keys() and "answer" in str(step.get("ask", "")).partition("->")[2]
 
 
 def _fill(part: Any, values: Mapping[str, Any]) -> Any:
@@ -237,6 +239,8 @@ def _read_kind(kind: str) -> type[ProgramSpec]:
 @lru_cache(maxsize=256)
 def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path), lines=kind.endswith(".yaml"))
+    if not isinstance(template, dict):
+        raise TypeError("a mapping of keys to values")
     validate(_CodeFile if "calls" in template else _StepFile, template)
     parameters, calls = template.setdefault("parameters", {}), template.get("calls", "")
     fields: Tree = {"kind": (Literal[kind], kind), "template": (ClassVar[Mapping[str, Any]], template)}
@@ -244,11 +248,16 @@ def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
         field = source.model_fields[name]
         is_prompt = name == "prompt" and template["asks"] != "task"
         fields[name] = (str | Path, "paper") if is_prompt else (field.annotation, field)
-    fields |= {name: _field(parameter) for name, parameter in parameters.items()}
+    base = CodeSpec if calls else KindSpec
+    for name, parameter in parameters.items():
+        if hasattr(base, name) or name.startswith("_") or name in ("kind", "name"):
+            place = f"parameters.{name}"
+            raise SpecError(f"{find_source(template, place)}{place}: this name cannot be used: choose another")
+        fields[name] = _field(parameter)
     if kind != path.stem and not calls:
         fields["name"] = (str | None, path.stem)
     make: Any = create_model  # type checkers know no class that is made of a file
-    fields |= {"__base__": CodeSpec if calls else KindSpec, "__doc__": template["help"]}
+    fields |= {"__base__": base, "__doc__": template["help"]}
     spec: type[ProgramSpec] = make(path.stem.title().replace("_", "") + "Kind", **fields)
     if changed_ns:
         _check_only(template, spec)
@@ -256,11 +265,13 @@ def _make_kind(path: Path, kind: str, changed_ns: int) -> type[ProgramSpec]:
 
 
 def _check_only(template: Mapping[str, Any], spec: type[ProgramSpec]) -> None:
-    """Raise `SpecError` for a condition `only` that its parameter never meets, or names no parameter."""
-    for place, only in walk(template):
-        if not place.endswith(".only"):
+    """Raise `SpecError` for a condition `only` that is misspelt, that its parameter never meets, or names none."""
+    for place, only in walk({"steps": template.get("steps", [])}):
+        where, near = f"{find_source(template, place)}{place}: ", nearest(place.rpartition(".")[2], ["only"])
+        if not near:
             continue
-        where = f"{find_source(template, place)}{place}: "
+        if not place.endswith(".only"):
+            raise SpecError(f"{where}unknown key: did you mean {near}?")
         if not isinstance(only, Mapping):
             raise SpecError(f"{where}name a parameter with its value, such as {{looks: 2}}")
         for name, wanted in only.items():

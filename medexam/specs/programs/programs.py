@@ -2,6 +2,7 @@
 that are steps, whose needs follow from walking these.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from medexam.specs.programs.needs import (
     Query,
     RetrievalSettings,
 )
-from medexam.specs.programs.steps import BY, COMBINE, Step, Steps, check_fields, walk_steps
+from medexam.specs.programs.steps import BY, COMBINE, PASSAGES, Limit, Step, Steps, check_fields, walk_steps
 from medexam.specs.programs.words import LABELS, WordsSpec
 from medexam.specs.retriever import RetrieverSpec
 
@@ -177,10 +178,9 @@ class OwnSpec(ModuleSpec):
     @property
     def asking(self) -> Asking:
         """What it asks: that of every module, or plain texts alone."""
-        asking = replace(super().asking, codes=(self.kind,))
-        if self.retriever:
-            asking = replace(asking, retrieval=RetrievalSettings.of(self))
-        return replace(asking, engine_needs=EngineNeeds(plain=True)) if self.plain else asking
+        asking, retrieval = super().asking, RetrievalSettings.of(self) if self.retriever else None
+        needs = EngineNeeds(plain=True) if self.plain else asking.engine_needs
+        return replace(asking, codes=(self.kind,), retrieval=retrieval, engine_needs=needs)
 
     @property
     def label(self) -> str:
@@ -224,6 +224,14 @@ class FlowSpec(ModuleSpec):
                     place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
                 )
         for place, part in self.parts.items():
+            outputs = part.step.signature.outputs
+            is_choice = outputs.get("answer") == "int" or any(map(re.compile("bool|Literal").match, outputs.values()))
+            if "int" in outputs.values() and not is_choice and getattr(part.asked, "answer_format", "") == "guided":
+                raise PlacedError(
+                    f"{place}.answer_format",
+                    f"guided holds `answer: int`, bool and Literal, not {', '.join(outputs)}: write `answer: int`, "
+                    "with `as` for another name, or answer_format: free",
+                )
             if part.step.orders != "given" and _asks_aside(part):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         for name, default in (("answer_format", "free"), ("max_tokens", None), ("adapter", "chat")):
@@ -328,21 +336,38 @@ class FlowSpec(ModuleSpec):
     @property
     def combining_code(self) -> tuple[str, ...]:
         """The user's own functions that combine branches."""
-        rules = (step.combine or "vote" for _, step in walk_steps(self.steps))
-        return tuple(dict.fromkeys(rule for rule in rules if rule not in COMBINE))
+        rules = dict.fromkeys(step.combine or "vote" for _, step in walk_steps(self.steps))
+        return tuple(rule for rule in rules if rule not in COMBINE)
 
     @cached_property
     def look_up(self) -> Step | None:
         """The one step that looks up passages, if it does so by the question's stem: before anything is asked."""
-        steps = [(place, step) for place, step in walk_steps(self.steps) if step.retrieve is not None]
-        place, step = steps[0] if len(steps) == 1 else ("", None)
-        is_first = step is not None and step.retrieve == "stem" and step.add is None and place.count(".") == 1
+        steps = [step for _, step in walk_steps(self.steps) if step.retrieve]
+        is_first = len(steps) == 1 and steps[0] in self.steps and (steps[0].retrieve, steps[0].add) == ("stem", None)
         # What a module looks up is written, in whichever process it runs.
-        return step if is_first and not self._modules_look_up else None
+        return steps[0] if is_first and not self._modules_look_up else None
 
     @property
     def _modules_look_up(self) -> bool:
         return any(isinstance(part.asked, OwnSpec) or part.step.by not in BY[:2] for part in self.parts.values())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Each step whose outputs no step reads, but beside code, which may, and each `react` that cannot look up."""
+        walked, read, found = dict(walk_steps(self.steps)), {"answer", "supported"}, list[str]()
+        for step in walked.values():
+            conditions = (step.when, step.unless, step.until, step.as_long_as, step.keep)
+            read |= {one.field if isinstance(one, Limit) else one for one in conditions if one is not None}
+            read |= {step.field, *step.signature.inputs}
+        has_code = any(":" in step.use.kind for step in walked.values() if step.use)
+        for place, step in walked.items():
+            name = step.rename or step.add or (PASSAGES if step.retrieve else "")
+            names = [name] if name else step.outputs
+            if (step.asks or step.retrieve) and not has_code and read.isdisjoint(names):
+                found.append(f"program.{place}: no step reads {', '.join(names)}: read it, or leave the step out")
+            if step.by == "react" and self.asking.retrieval is None:
+                found.append(f"program.{place}.by: react has no retriever to look up by: add program.retriever")
+        return tuple(found)
 
     def _find_retrieval(self) -> RetrievalSettings | None:
         """Return how its passages are looked up; None where it sees none. All its steps look up in one way."""

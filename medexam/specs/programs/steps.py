@@ -6,7 +6,7 @@ steps cannot say is Python through `use`, `by` or `combine`.
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
@@ -60,7 +60,7 @@ NEAREST = "minilm"
 Combine = Literal["vote", "mean_probability"]
 COMBINE: tuple[str, ...] = get_args(Combine)
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
-STEPS: Mapping[str, tuple[str, ...]] = {name: (*keys,) for name, keys in TABLE["steps"].items()}
+STEPS: Mapping[str, Sequence[str]] = TABLE["steps"]
 """Name of a step -> the keys that it may have beside its name."""
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -217,7 +217,7 @@ class Step(VariantSpec):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        inputs, outputs = self.signature if self.ask else SignatureText({}, {})
+        inputs, outputs = self.signature
         asks, texts = self.words and self.words.asks, [name for name in self.texts if name != "answer"]
         one_type = [*outputs.values()] in (["bool"], ["str"], ["list[str]"])
         writes_answer = "answer" in outputs and outputs.keys() <= {"answer", "rationale"}
@@ -262,8 +262,8 @@ class Step(VariantSpec):
 
     @property
     def signature(self) -> SignatureText:
-        """The fields of the signature that it asks."""
-        return read_signature(self.ask or "")
+        """The fields of the signature that it asks; none where it asks no signature."""
+        return read_signature(self.ask) if self.ask else SignatureText({}, {})
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -273,7 +273,7 @@ class Step(VariantSpec):
     @property
     def texts(self) -> tuple[str, ...]:
         """The names of the fields that its signature reads beside the question's own."""
-        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS) if self.ask else ()
+        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS)
 
     @property
     def called(self) -> str:
@@ -351,14 +351,13 @@ def added_lists(steps: Steps) -> Types:
 def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> Types:
     """Return the fields that steps write, without a type where they may leave one out."""
     lists, outputs = added_lists(steps), Types()
-    if own := lists.keys() & QUESTION_FIELDS.keys():
-        raise PlacedError(place, f"{', '.join(own)} is the question's own: add to a list with another name")
     fields = {**lists, **fields}
     for position, step in enumerate(steps):
         step_place = f"{place}.{position}"
         new = _writes(step, step_place, fields, before)
-        if own := new.keys() & QUESTION_FIELDS.keys() - {"options"}:
-            raise PlacedError(step_place, f"{', '.join(own)} is a field of the question: choose another name")
+        names = new.keys() if step.each != "options" else new.keys() - {"options"}
+        if own := {*names, step.name, step.add} & QUESTION_FIELDS.keys():
+            raise PlacedError(step_place, f"{', '.join(own)} is the question's own: choose another name")
         if bad := next((name for name in lists if not new.get(name, "list[").startswith("list[")), None):
             raise PlacedError(step_place, f"{bad} is a list that steps add to: write another name")
         outputs |= {name: kind or outputs.get(name, "") for name, kind in new.items()}
@@ -404,8 +403,6 @@ def _each(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Ty
         raise PlacedError(f"{place}.each", f"{name} is {kind}: write it as {name}: list[str]")
     if step.most is None and kind not in (_HITS, _OPTIONS):
         raise PlacedError(f"{place}.each", f"the number of {name} is unknown: add `most`, such as most: 4")
-    if step.name in QUESTION_FIELDS:
-        raise PlacedError(place, f"{step.name} is a field of the question: choose another name")
     entry = "str" if kind in (_HITS, _OPTIONS) else kind.removeprefix("list[").removesuffix("]")
     inner = {**fields, step.name: entry}
     _check_condition(step.keep, f"{place}.keep", inner | _sure(_follow(step.do, f"{place}.do", inner, before)))
@@ -413,7 +410,7 @@ def _each(step: Step, place: str, fields: Types, before: dict[str, Types]) -> Ty
 
 
 def _ask(step: Step, place: str, fields: Types) -> Types:
-    for name in step.signature.inputs if step.ask else ():
+    for name in step.signature.inputs:
         _check(name, f"{place}.ask", fields)
     if step.orders != "given" and (others := [name for name in step.texts if name != PASSAGES]):
         raise PlacedError(
@@ -470,19 +467,3 @@ def _check_condition(condition: Condition | None, place: str, fields: Types) -> 
         raise PlacedError(
             place, f"{condition} is {kind}: write it as {condition}: bool, or compare a number by `below` or `above`"
         )
-
-
-def find_unread(steps: Steps) -> list[tuple[str, str]]:
-    """Return the place of each step, with what it writes, whose outputs no step reads; none beside code, which may."""
-    walked, read = dict(walk_steps(steps)), {"answer", "supported"}
-    for step in walked.values():
-        conditions = (step.when, step.unless, step.until, step.as_long_as, step.keep)
-        read |= {one.field if isinstance(one, Limit) else one for one in conditions if one is not None}
-        read |= {step.field, *(step.signature.inputs if step.ask else ())}
-    outputs = {
-        place: [one] if (one := step.rename or step.add) else [PASSAGES] if step.retrieve else [*step.outputs]
-        for place, step in walked.items()
-        if step.asks or step.retrieve
-    }
-    has_code = any(":" in step.use.kind for step in walked.values() if step.use)
-    return [(place, ", ".join(names)) for place, names in outputs.items() if not has_code and read.isdisjoint(names)]

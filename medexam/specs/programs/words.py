@@ -2,7 +2,7 @@
 something beside the question. `words.yaml` says what each of them asks and takes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,13 +17,13 @@ from pydantic import (
 
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
-from medexam.specs.base import PlacedError, Spec, parse_yaml
+from medexam.specs.base import PlacedError, Spec, advise, parse_yaml
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, PositiveInt
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 TABLE = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), "words.yaml")
 """`words.yaml`."""
-TAKES: Mapping[str, tuple[str, ...]] = {group: (*names,) for group, names in TABLE["takes"].items()}
+TAKES: Mapping[str, Sequence[str]] = TABLE["takes"]
 """Group of words -> the fields of `WordsSpec` that these have."""
 WORDS: Mapping[str, Mapping[str, Any]] = TABLE["words"]
 """WordsSpec that ship -> their group, the form of questions that they answer, their file, and the tokens of a reply."""
@@ -105,8 +105,8 @@ class WordsSpec(VariantSpec):
     def keys_of(cls, tree: Mapping[str, Any]) -> Collection[str]:
         """Return the keys that such words have."""
         if tree["kind"] not in WORDS:
-            names = ", ".join([*WORDS, *SIDE_WORDS])
-            raise PlacedError("kind", f"no words are called {tree['kind']!r}: the choices are {names}")
+            advice = advise(tree["kind"], [*WORDS, *SIDE_WORDS])
+            raise PlacedError("kind", f"no words are called {tree['kind']!r}: {advice}")
         return ("kind", *TAKES[WORDS[tree["kind"]]["asks"]])
 
     @property
