@@ -42,6 +42,8 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     experiment = validate(ExperimentSpec, tree)
     cells: list[CellSpec] = []
     axes = tree.get("matrix", {})
+    if "metrics" in _paths(axes):
+        raise SpecError(f"{find_source(tree, 'matrix')}matrix: a run has all its metrics: list them under metrics")
     for values in itertools.product(*axes.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})
         changes = [pair for item in zip(axes, values, strict=True) for pair in _changes(*item).items()]

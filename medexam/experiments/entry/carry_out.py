@@ -98,10 +98,11 @@ def plan_spec(
     plans = [plan_experiment(document, overrides, runs_dir=runs_dir, **settings) for document in documents]
     runs = dict[Path, PlannedCell]()
     for run in (run for plan in plans for run in plan.runs):
-        if runs.setdefault(run.folder.path, run).cell.dataset != run.cell.dataset:
+        first = runs.setdefault(run.folder.path, run).cell
+        if (first.dataset, first.metrics) != (run.cell.dataset, run.cell.metrics):
             raise SpecError(
-                f"two specs named {run.cell.name} ask different questions in one way, and a run keeps those of one "
-                "spec: give each another name"
+                f"two specs named {first.name} ask in one way, but other questions or with other metrics, and a run "
+                "keeps those of one spec: give each another name"
             )
     plan = replace(plans[0], name=", ".join(plan.name for plan in plans), runs=(*runs.values(),), documents=documents)
     if not settings.get("only_look"):
