@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from medexam.experiments.compare.ranking import find_standing, is_rankable, why_unranked
@@ -95,6 +95,8 @@ SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
 _FAR_BELOW = 0.9
 """Share of its budget below which a cut reply ended at something else."""
+_SAME_PLACE = 0.98
+"""Share of the most tokens of a prompt and its reply above which all are taken to have filled the same context."""
 CAUSES: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.UNPARSED: "replies without a legal answer",
@@ -127,13 +129,13 @@ def _silence(run: StoredRun, name: str) -> str | None:
         return None
     questions = set(run.record.questions)
     counts: Counter[Reason] = Counter()
-    context = 0
+    early: list[tuple[int, int]] = []
     examples: dict[Reason, str] = {}
     for prediction in run.folder.scan_predictions():
         is_blank = prediction.question in questions and prediction.status is Status.UNANSWERED
         if is_blank and (cause := prediction.reason) is not None and cause in CAUSES:
             counts[cause] += 1
-            context = max(context, _filled_context(prediction))
+            early += _cut_early(prediction)
             if reply := " ".join((prediction.reply or "").split()):
                 examples.setdefault(cause, f', such as "{shorten(reply, 60)}"')
     if not counts:
@@ -141,8 +143,12 @@ def _silence(run: StoredRun, name: str) -> str | None:
     (first, most), *others = counts.most_common()
     other_causes = ", ".join(f"{CAUSES[cause]}: {count:,}" for cause, count in others)
     advice = ""
-    if context and first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
-        advice = f"; prompt and reply filled the context of {context:,} tokens: give the server a larger one"
+    if early and first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
+        totals, longest = [sum(pair) for pair in early], max(tokens for _, tokens in early)
+        advice = f"; prompt and reply filled the context of {max(totals):,} tokens: give the server a larger one"
+        # A context ends all of them at the same place, a limit of the server's own wherever prompts end.
+        if min(totals) < _SAME_PLACE * max(totals):
+            advice = f"; the server cut them at {longest:,} tokens or before, though more were asked: raise its limit"
     elif first is Reason.EMPTY and first in examples:
         advice = "; the server put all of them into thinking: set model.thinking to off, or end its parsing of thoughts"
     elif first in _FREE and _could_be_guided(run):
@@ -156,13 +162,14 @@ def _silence(run: StoredRun, name: str) -> str | None:
     return f"{name}: {cause_words}{other_causes and f' ({other_causes})'}{advice}."
 
 
-def _filled_context(prediction: Prediction) -> int:
-    """Return the tokens of a prompt and of its reply that was cut far below its budget; 0 where none was."""
+def _cut_early(prediction: Prediction) -> Iterator[tuple[int, int]]:
+    """Yield the tokens of a prompt and those of its reply, if that was cut far below its budget."""
     for call in prediction.calls:
         budget, reply_tokens = call.sampling.get("max_tokens"), call.completion_tokens
         if is_cut(call.finish_reason) and budget and reply_tokens is not None and call.prompt_tokens:
-            return call.prompt_tokens + reply_tokens if reply_tokens < _FAR_BELOW * budget else 0
-    return 0
+            if reply_tokens < _FAR_BELOW * budget:
+                yield call.prompt_tokens, reply_tokens
+            return
 
 
 def _could_be_guided(run: StoredRun) -> bool:

@@ -393,8 +393,11 @@ class AllThought(Chat):
 
 
 @dataclass
+@dataclass
 class FullContext(Chat):
-    """Its context is full after a few tokens of a reply."""
+    """Its context is full after a few tokens of a reply, or it `cuts` each at a limit of its own."""
+
+    cuts: bool = False
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         status, document = super().reply(path, body)
@@ -404,7 +407,8 @@ class FullContext(Chat):
                 "message": {"role": "assistant", "content": "Let me see."},
                 "finish_reason": "length",
             }
-            document["usage"] = {"prompt_tokens": 507, "completion_tokens": 5, "total_tokens": 512}
+            prompt = len(text(body)) if self.cuts else 507
+            document["usage"] = {"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5}
         return status, document
 
 
@@ -413,6 +417,7 @@ class FullContext(Chat):
     [
         (AllThought(), "empty", "put all of them into thinking"),
         (FullContext(), "truncated", "prompt and reply filled the context of 512 tokens"),
+        (FullContext(cuts=True), "truncated", "the server cut them at 5 tokens or before"),
     ],
 )
 def test_the_report_says_why_nothing_was_answered(wire: Chat, reason: str, words: str, run, tmp_path) -> None:
