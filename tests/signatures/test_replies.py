@@ -5,6 +5,7 @@ A row of `tests/cases/replies.jsonl` is a reply with what each reader gives for 
 
 import random
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -111,10 +112,14 @@ def test_reading_takes_linear_time(case: dict[str, str]) -> None:
         lambda: read_leniently(reply, options, reasoned=True),
         lambda: split_thinking(reply),
     ]
-    for read in readers:
+
+    def measure(read: Callable[[], object]) -> float:
         start = time.process_time()
         read()
-        assert time.process_time() - start < 0.1
+        return time.process_time() - start
+
+    # Other processes and a collection of garbage may hold up one look of three.
+    assert all(any(measure(read) < 0.1 for _ in range(3)) for read in readers)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 10))])
