@@ -90,11 +90,11 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=lambda change: change[0].count(".")):
-        kind, _, field = path.removeprefix("program.").partition(".")
-        programs = [tree["program"], *axes.get("program", [])]
-        if field and (own := [each for each in programs if isinstance(each, dict) and each.get("kind") == kind]):
+        names, programs = path.split(".", 2), [tree["program"], *axes.get("program", [])]
+        own = [each for each in programs if isinstance(each, dict) and ["program", each.get("kind")] == names[:2]]
+        if own and len(names) > 2:
             for program in own:
-                put(program, field, value)
+                put(program, names[2], value)
             continue
         is_axis = isinstance(value, list) and (takes_one(CellSpec, path) or {*map(type, value)} == {list})
         if is_axis and path.split(".")[0] in SHORT_FORMS:
